@@ -134,13 +134,8 @@ std::string space_name(const std::string& space) {
   return parsed.is_object() && parsed.contains("name") ? parsed["name"].get<std::string>() : "its space";
 }
 
-/// Under zero bubble the search's own bound is another schedule's.
 std::string gap_line(const plan::LaunchPlan& plan) {
   const plan::PlanProvenance& p = plan.provenance;
-  if (plan.zero_bubble) {
-    return fmt::format("at most {} slower than any plan of the listed degrees, under zero bubble or 1F1B",
-                       people_percent(p.relaxed_gap));
-  }
   if (p.objective != "throughput") {
     return fmt::format("{} in {}; objective {}", p.optimal ? "optimal" : "best that was found", space_name(p.space),
                        p.objective);

@@ -67,7 +67,8 @@ std::int64_t least_period(std::int64_t lowest, std::int64_t highest, const Allow
 
 // What does not depend on the period.
 struct FixedTerms {
-  std::int64_t lowest = 1;  // period
+  std::int64_t lowest = 1;      // period
+  std::int64_t round_trip = 0;  // latency, with weight gradients
   std::int64_t latency = 0;
   std::int64_t a = 0;
   std::int64_t o = 0;
@@ -80,7 +81,7 @@ std::int64_t period_of(const Program& program, Chain& chain, const FixedTerms& f
   }
   const auto holds = [&](std::int64_t period) { return in_flight_at(program, chain, period, chain.in_flight); };
   // At P = Lat every warm-up is the classic one.
-  const std::int64_t longest = std::max(fixed.lowest, fixed.latency);
+  const std::int64_t longest = std::max(fixed.lowest, fixed.round_trip);
   if (!holds(longest)) return 0;
   const std::int64_t period = least_period(fixed.lowest, longest, holds);
   holds(period);
@@ -134,7 +135,7 @@ bool evaluate_interleaved(const Program& program, const FixedTerms& fixed, Chain
 
 bool evaluate(const Program& program, Chain& chain) {
   FixedTerms fixed;
-  auto& [lowest, latency, a, o] = fixed;
+  auto& [lowest, round_trip, latency, a, o] = fixed;
   for (std::size_t s = chain.stages.size(); s-- > 0;) {
     const Candidate& stage = chain.stages[s].candidate;
     std::int64_t c = 0;
@@ -146,7 +147,8 @@ bool evaluate(const Program& program, Chain& chain) {
     }
     lowest = std::max(lowest, stage.T);
     a = std::max(a + stage.F + c, stage.A + latency + 2 * c);
-    latency += stage.T + 2 * c;
+    latency += stage.passage() + 2 * c;
+    round_trip += stage.T + 2 * c;
     o = std::max(o, stage.o);
   }
   chain.in_flight.assign(chain.stages.size(), 0);

@@ -93,6 +93,7 @@ Component restrict(const Program& program, std::vector<int> options) {
   inner.cut_kind = program.cut_kind;
   inner.classic_warmup = program.classic_warmup;
   inner.blocking_transfers = program.blocking_transfers;
+  inner.zero_bubble = program.zero_bubble;
   inner.interleaving = program.interleaving;
   std::vector<int> keys;
   for (const int option : options) keys.push_back(at(program.options, option).key);

@@ -128,7 +128,8 @@ std::unique_ptr<FrontierStore> BatchMaker::store_for(const std::vector<Setting>&
                            options_.constraints.demands,
                            options_.profiles,
                            options_.tuning.programs.blocks_per_round,
-                           options_.deadline};
+                           options_.deadline,
+                           options_.constraints.put_off};
   return std::make_unique<FrontierStore>(model_, signatures_, parallelizers_, limits);
 }
 

@@ -172,9 +172,12 @@ void FrontierStore::ask_rounds(std::span<const int> entries, std::span<const int
 void FrontierStore::fill_staircases(ShapePlans& entry) const {
   entry.staircases.resize(entry.plans.size());
   entry.stepped.resize(entry.asked.size());
+  entry.least_forward.resize(entry.plans.size());
+  entry.least_passage.resize(entry.plans.size());
   for (std::size_t length = 1; length < entry.asked.size(); ++length) {
     if (std::exchange(entry.stepped[length], entry.asked[length]) != 0) continue;
     for (const int id : signatures_.by_length()[length]) {
+      if (limits_.put_off) put_off(entry, id);
       entry.staircases[static_cast<std::size_t>(id)] = entry.asked[length] != 0
                                                            ? staircase(entry.plans[static_cast<std::size_t>(id)])
                                                            : staircase_of_unknown(entry, signatures_.entry(id));
@@ -186,13 +189,56 @@ void FrontierStore::fill_staircases(ShapePlans& entry) const {
 // takes memory beside its blocks, but at the ends of the model; two blocks' inputs take as much.
 std::vector<prune::Candidate> FrontierStore::staircase_of_unknown(const ShapePlans& entry,
                                                                   const SignatureTable::Entry& slice) const {
-  int cut = slice.last - 2;
-  while (entry.asked[static_cast<std::size_t>(cut - slice.first)] == 0) --cut;
-  std::vector<prune::Candidate> steps = staircase_of_parts(
-      entry.staircases[static_cast<std::size_t>(signatures_.id(slice.first, cut))],
-      entry.staircases[static_cast<std::size_t>(signatures_.id(cut, slice.last))], limits_.max_in_flight);
+  const auto [front, back] = parts_of_unknown(entry, slice);
+  std::vector<prune::Candidate> steps =
+      staircase_of_parts(entry.staircases[front], entry.staircases[back], limits_.max_in_flight);
   std::erase_if(steps, [&](const prune::Candidate& step) { return step.T > entry.slowest; });
   return steps;
+}
+
+std::pair<std::size_t, std::size_t> FrontierStore::parts_of_unknown(const ShapePlans& entry,
+                                                                    const SignatureTable::Entry& slice) const {
+  int cut = slice.last - 2;
+  while (entry.asked[static_cast<std::size_t>(cut - slice.first)] == 0) --cut;
+  return {static_cast<std::size_t>(signatures_.id(slice.first, cut)),
+          static_cast<std::size_t>(signatures_.id(cut, slice.last))};
+}
+
+// What parallelizers leave out is no better in its forward pass, but may have more to put off: of slices that were not
+// asked for, only that bounds a passage.
+void FrontierStore::put_off(ShapePlans& entry, int signature) const {
+  constexpr std::int64_t kRounding = 2;  // ns: rounded up once, and sums in another order
+  const auto id = static_cast<std::size_t>(signature);
+  const SignatureTable::Entry& slice = signatures_.entry(signature);
+  if (entry.asked[static_cast<std::size_t>(slice.segments())] == 0) {
+    const auto [front, back] = parts_of_unknown(entry, slice);
+    const std::int64_t forward = entry.least_forward[front] + entry.least_forward[back] - kRounding;
+    entry.least_forward[id] = entry.least_passage[id] = std::max<std::int64_t>(0, forward);
+    return;
+  }
+  std::int64_t forward = INT64_MAX / 4;  // two may be added up
+  std::int64_t passage = forward;
+  for (StoredPlan& plan : entry.plans[id]) {
+    put_off(entry, slice, plan);
+    forward = std::min(forward, plan.cost.forward.value());
+    passage = std::min(passage, (plan.cost.forward + plan.cost.backward - plan.weight_gradient).value());
+  }
+  entry.least_forward[id] = forward;
+  entry.least_passage[id] = passage;
+}
+
+void FrontierStore::put_off(ShapePlans& entry, const SignatureTable::Entry& slice, StoredPlan& plan) const {
+  auto [known, is_new] = entry.put_off.try_emplace(plan.strategy.degrees);
+  if (is_new) {
+    const auto units = cost::unit_costs(model_, entry.shape, plan.strategy.degrees, entry.samples, limits_.profiles);
+    if (!units) return;  // it has no price of its own
+    known->second = cost::put_off_units(model_, *units);
+  }
+  if (known->second.seconds.empty()) return;
+  const cost::PutOffCost own = cost::put_off_cost(known->second, slice.signature);
+  const Bytes room = entry.shape.device.usable() - plan.cost.static_memory() - plan.cost.transient;
+  plan.weight_gradient = std::min(own.weight_gradient, plan.cost.backward);
+  plan.n_max_of_put_off = std::min(plan.n_max, cost::most_with_put_off(room, plan.cost.activation, own.held));
 }
 
 bool FrontierStore::is_worth_asking(const ShapePlans& entry, int signature) const {

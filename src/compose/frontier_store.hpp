@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "tangram/base/deadline.hpp"
 #include "tangram/chain/program.hpp"
 #include "tangram/cluster/islands.hpp"
+#include "tangram/cost/put_off.hpp"
 #include "tangram/model/slice.hpp"
 #include "tangram/parallelizer/tally.hpp"
 
@@ -64,6 +66,9 @@ struct StoredPlan {
   std::int32_t author = 0;   ///< which parallelizer
   std::int32_t opaque = -1;  ///< which of the texts to be returned verbatim; -1: none
   std::int64_t n_max = 0;
+  // Where weight gradients may be put off:
+  Nanoseconds weight_gradient = Nanoseconds(0);  ///< of the backward pass
+  std::int64_t n_max_of_put_off = 0;             ///< as n_max, with these put off; 0: memory does not hold one
 };
 
 /// Partial plans of one shape and sample count, by signature id.
@@ -79,7 +84,12 @@ struct ShapePlans {
   std::int64_t slowest = 0;           ///< ns: partial plans with a larger T are of no interest
   std::vector<std::uint8_t> asked;    ///< [segments] whether slices of so many were asked for
   std::vector<std::uint8_t> stepped;  ///< [segments] whether their staircases are those of plans
-  Bytes shortage;                     ///< smallest memory shortage of one segment that did not fit; 0: none
+  /// By signature, as far as its staircase: what no plan's forward pass is below, nor, weight gradients put off,
+  /// forward pass and input gradient together; ns. Only of stores whose plans may put them off.
+  std::vector<std::int64_t> least_forward;
+  std::vector<std::int64_t> least_passage;
+  std::map<cost::Degrees, cost::PutOffUnits> put_off;  ///< of the plans' degrees, in the same stores
+  Bytes shortage;  ///< smallest memory shortage of one segment that did not fit; 0: none
 };
 
 struct StoreLimits {
@@ -89,6 +99,7 @@ struct StoreLimits {
   const cost::ProfileSet* profiles = nullptr;
   int blocks_per_round = 8;  ///< ProgramTuning::blocks_per_round
   Deadline deadline = {};
+  bool put_off = false;  ///< Constraints::put_off
 };
 
 class FrontierStore {
@@ -115,6 +126,7 @@ class FrontierStore {
            const std::vector<std::vector<char>>& wanted = {});
 
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
+  [[nodiscard]] bool may_put_off() const { return limits_.put_off; }
   [[nodiscard]] const ShapePlans& at(int index) const { return entries_[static_cast<std::size_t>(index)]; }
   /// One of the entry's plans with its texts.
   [[nodiscard]] parallelizer::PartialPlan partial_plan(const StoredPlan& plan) const;
@@ -134,6 +146,10 @@ class FrontierStore {
   void fill_staircases(ShapePlans& entry) const;
   [[nodiscard]] std::vector<prune::Candidate> staircase_of_unknown(const ShapePlans& entry,
                                                                    const SignatureTable::Entry& slice) const;
+  [[nodiscard]] std::pair<std::size_t, std::size_t> parts_of_unknown(const ShapePlans& entry,
+                                                                     const SignatureTable::Entry& slice) const;
+  void put_off(ShapePlans& entry, int signature) const;
+  void put_off(ShapePlans& entry, const SignatureTable::Entry& slice, StoredPlan& plan) const;
   [[nodiscard]] bool is_worth_asking(const ShapePlans& entry, int signature) const;
   [[nodiscard]] bool is_typical_segment(int signature) const;
   void record(ShapePlans& entry, int signature, parallelizer::Outcome& outcome, int author);

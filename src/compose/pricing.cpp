@@ -54,11 +54,16 @@ prune::Candidate to_candidate(const StoredPlan& plan, Nanoseconds crossing, int 
   return candidate;
 }
 
+// With whole backward passes, and without what may be put off of them.
 std::vector<prune::Candidate> priced(const std::vector<StoredPlan>& plans, Nanoseconds crossing, Passes passes) {
   std::vector<prune::Candidate> candidates;
   candidates.reserve(plans.size());
   for (std::size_t i = 0; i < plans.size(); ++i) {
     candidates.push_back(to_candidate(plans[i], crossing, static_cast<int>(i), passes));
+    if (plans[i].weight_gradient == Nanoseconds(0) || plans[i].n_max_of_put_off == 0) continue;
+    candidates.push_back(candidates.back());
+    candidates.back().W = plans[i].weight_gradient.value();
+    candidates.back().n_max = plans[i].n_max_of_put_off;
   }
   return prune::pareto(candidates);
 }
@@ -79,7 +84,8 @@ Frontier single_frontier(const std::vector<StoredPlan>& plans, Nanoseconds cross
   return result;
 }
 
-// Both parts work on the same slice at once: the stage is as slow as the slower one and holds what both can hold.
+// Both parts work on the same slice at once: the stage is as slow as the slower one and holds what both can hold. Both
+// put weight gradients off, or none.
 Frontier mixed_frontier(const std::vector<StoredPlan>& a, const std::vector<StoredPlan>& b, Nanoseconds crossing,
                         Passes passes) {
   std::vector<prune::Candidate> pairs;
@@ -93,6 +99,7 @@ Frontier mixed_frontier(const std::vector<StoredPlan>& a, const std::vector<Stor
       both.F = std::max(x.F, y.F);
       both.A = std::max(x.A, y.A);
       both.o = std::max(x.o, y.o);
+      if (x.W > 0 && y.W > 0) both.W = both.T - std::max(x.passage(), y.passage());
       both.n_max = std::min(x.n_max, y.n_max);
       both.source = static_cast<int>(sources.size());
       pairs.push_back(both);
@@ -310,7 +317,9 @@ std::int64_t least_forward(const std::vector<StoredPlan>& plans) {
 
 std::int64_t least_backward(const std::vector<StoredPlan>& plans) {
   std::int64_t least = INT64_MAX;
-  for (const StoredPlan& plan : plans) least = std::min(least, plan.cost.backward.value());
+  for (const StoredPlan& plan : plans) {
+    least = std::min(least, (plan.cost.backward - plan.weight_gradient).value());
+  }
   return least;
 }
 
@@ -326,8 +335,12 @@ void add_staircases(PricedProgram& priced, const model::Model& model, const Sign
       if (!signatures.is_stage(static_cast<int>(s), priced.setting.chunks)) continue;
       const std::vector<prune::Candidate>& first = store.at(parts.front().entry).staircases[s];
       const std::vector<prune::Candidate>& last = store.at(parts.back().entry).staircases[s];
-      program.frontiers(option, s) =
-          Passes(priced.setting.chunks).steps(parts.size() == 1 ? first : staircase_of_both(first, last));
+      std::vector<prune::Candidate>& steps = program.frontiers(option, s);
+      steps = Passes(priced.setting.chunks).steps(parts.size() == 1 ? first : staircase_of_both(first, last));
+      if (!store.may_put_off()) continue;
+      const std::int64_t passage =
+          std::max(store.at(parts.front().entry).least_passage[s], store.at(parts.back().entry).least_passage[s]);
+      for (prune::Candidate& step : steps) step.W = std::max<std::int64_t>(0, step.T - passage);
     }
   }
 }
@@ -364,6 +377,7 @@ PricedProgram relaxed_program(const model::Model& model, const cluster::IslandLe
   program.blocks = signatures.segments();
   program.blocks_before = blocks_in_front(signatures.cuts());
   program.microbatches = setting.microbatches * setting.chunks;
+  program.zero_bubble = store.may_put_off();
   for (const ClassShare& share : shares) program.inventory.push_back(share.units);
   program.signatures = signatures.size();
   program.signature = {program.blocks + 1, signatures.ids()};

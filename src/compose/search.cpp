@@ -81,8 +81,8 @@ class Searcher {
 
   [[nodiscard]] Nanoseconds without_search() const {
     return relax::relaxed_bound(model_, hierarchy_, are_modelled(parallelizers_), options_.profiles,
-                                options_.tuning.bound, std::ranges::max(options_.constraints.chunks),
-                                options_.deadline);
+                                options_.tuning.bound, std::ranges::max(options_.constraints.chunks), options_.deadline,
+                                options_.constraints.put_off);
   }
 
   void search_programs() {

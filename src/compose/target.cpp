@@ -423,6 +423,7 @@ SearchResult search_cases(Target target, const model::Model& model, const cluste
   const Runtime& row = runtime::runtime_of(target);
   const Runtime runtime = options.lifted ? row.without(*options.lifted) : row;
   const std::optional<runtime::Schedule> schedule = schedule_of(target, options);
+  const bool puts_off = schedule == runtime::Schedule::kZeroBubble;
   if (target == Target::kGeneric && placement == EncoderPlacement::kAny && schedule == runtime::Schedule::k1F1B) {
     return search(model, hierarchy, parallelizers, options, progress);
   }
@@ -447,6 +448,7 @@ SearchResult search_cases(Target target, const model::Model& model, const cluste
     if (!keep_wanted(types, constraints.gpu_types) || !is_near(constraints.demands.degrees, options.near_degrees) ||
         !has_schedule(constraints, schedule))
       continue;
+    constraints.put_off = puts_off;
     if (!first && options.deadline.has_passed()) {  // nothing is known of the other cases
       open = Nanoseconds(0);
       for (LevelReport& level : all.levels) level.bound = Nanoseconds(0);

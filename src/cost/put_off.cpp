@@ -62,14 +62,27 @@ double put_off_bytes(const model::BlockType& block, const model::Job& job, const
   return local.element * values;
 }
 
-PutOffCost put_off_cost(const model::Model& model, const UnitCosts& units, const model::SliceSignature& slice) {
+PutOffUnits put_off_units(const model::Model& model, const UnitCosts& units) {
   const auto samples = static_cast<double>(units.degrees.most_samples(units.samples));
+  PutOffUnits result;
+  for (std::size_t type = 0; type < model.types.size(); ++type) {
+    const model::BlockType& block = model.types[type];
+    result.seconds.push_back(share_of_weight_gradients(block, model.job, units, samples) * units.blocks[type].backward);
+    result.bytes.push_back(put_off_bytes(block, model.job, units.degrees, samples));
+  }
+  return result;
+}
+
+PutOffCost put_off_cost(const model::Model& model, const UnitCosts& units, const model::SliceSignature& slice) {
+  return put_off_cost(put_off_units(model, units), slice);
+}
+
+PutOffCost put_off_cost(const PutOffUnits& units, const model::SliceSignature& slice) {
   double seconds = 0;
   double bytes = 0;
   for (const auto& [type, count] : slice.runs) {
-    const model::BlockType& block = tangram::at(model.types, type);
-    seconds += count * share_of_weight_gradients(block, model.job, units, samples) * at(units.blocks, type).backward;
-    bytes += count * put_off_bytes(block, model.job, units.degrees, samples);
+    seconds += count * at(units.seconds, type);
+    bytes += count * at(units.bytes, type);
   }
   return {Nanoseconds(static_cast<std::int64_t>(std::floor(seconds * 1e9))), ceil_to_bytes(bytes)};
 }

@@ -29,8 +29,7 @@ void check_gap(double written, Nanoseconds time, Nanoseconds bound, const char* 
 
 void check_provenance(const LaunchPlan& plan, Findings& findings) {
   const PlanProvenance& p = plan.provenance;
-  // Under zero bubble the closed form is another schedule's.
-  const Nanoseconds closed_form = plan.zero_bubble ? plan.predicted.iteration : plan.predicted.closed_form;
+  const Nanoseconds closed_form = plan.predicted.closed_form;
   const Nanoseconds iteration = plan.predicted.iteration;
   const Nanoseconds best = iteration > Nanoseconds(0) ? std::min(closed_form, iteration) : closed_form;
   check_gap(p.search_gap, closed_form, p.search_bound, "search_gap", findings);

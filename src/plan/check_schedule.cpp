@@ -2,17 +2,17 @@
 //
 // With T, F the largest over a stage's parts, A = T + exposed sync, c the boundary's one-way latency, from the last
 // stage to the first:
-//   Lat' = T + 2c + Lat          a' = max(a + F + c, A + Lat + 2c)        t = max(Lat, a) + (M - 1) P + max o
+//   Lat' = D + 2c + Lat          a' = max(a + F + c, A + Lat + 2c)        t = max(Lat, a) + (M - 1) P + max o
 //   x = T + 2c + Q               n = max(n_next + 1, ceil(x / P))         Q = max(P (n - 1) + T, x)
+// D is T, under zero bubble without the weight gradients that are put off (the largest over a stage's parts).
 // P is the smallest whole number of nanoseconds that is at least every T and every link occupancy and for which no
 // stage needs more microbatches in flight, min(n, M), than the plan gives it. The needed counts only fall as P grows,
-// so P is found by bisection; at P = Lat one microbatch is enough at every depth, n = n_next + 1.
+// so P is found by bisection; at P = Lat, of T for D, one microbatch is enough at every depth, n = n_next + 1.
 //
 // Where chunks are interleaved, the closed form is that of check_interleaving.cpp. The search has it of a stage's
 // blocks in a row: that these are dealt out to chunks changes it a little.
 //
-// Under zero bubble the closed form is that of 1F1B, which its stages could run as well, and what no iteration is
-// shorter than is zero_bubble_least().
+// Under zero bubble no iteration is shorter than zero_bubble_least().
 //
 // Where encoders are colocated, in rounds of k microbatches:
 //   t = rounds (max E_f + gather + Lat + (k - 1) P + broadcast + max E_b) + max exposed sync + max o
@@ -43,6 +43,7 @@ struct StageTime {
   std::int64_t occupancy = 0;
   std::int64_t in_flight = 1;  ///< as written
   std::int64_t passage = 0;    ///< the least of a microbatch's forward pass and input gradient
+  std::int64_t longest_passage = 0;
 };
 
 StageTime time_of(const LaunchPlan& plan, const Stage& stage, const std::vector<RecomputedPart>& parts) {
@@ -56,7 +57,9 @@ StageTime time_of(const LaunchPlan& plan, const Stage& stage, const std::vector<
     time.F = std::max(time.F, p.forward.value());
     time.o = std::max(time.o, p.optimizer_step.value());
     exposed = std::max(exposed, p.gradient_sync_exposed.value());
-    time.passage = std::min(time.passage, sum(p.forward.value(), (p.backward - p.weight_gradient).value()));
+    const std::int64_t passage = sum(p.forward.value(), (p.backward - p.weight_gradient).value());
+    time.passage = std::min(time.passage, passage);
+    time.longest_passage = std::max(time.longest_passage, passage);
     time.in_flight = std::max(time.in_flight, p.in_flight);
   }
   time.A = sum(time.T, exposed);
@@ -142,17 +145,19 @@ std::int64_t period_of(const std::vector<StageTime>& stages, std::int64_t microb
 ClosedForm closed_form(const std::vector<StageTime>& stages, std::int64_t microbatches, runtime::Transfers transfers) {
   ClosedForm form;
   std::int64_t latency = 0;
+  std::int64_t round_trip = 0;  // with weight gradients
   std::int64_t a = 0;
   for (std::size_t i = stages.size(); i-- > 0;) {
     const StageTime& s = stages[i];
     const std::int64_t round = product(2, s.c);
     a = std::max(sum(sum(a, s.F), s.c), sum(sum(s.A, latency), round));
-    latency = sum(sum(latency, s.T), round);
+    latency = sum(sum(latency, s.longest_passage), round);
+    round_trip = sum(sum(round_trip, s.T), round);
     form.optimizer = std::max(form.optimizer, s.o);
     form.least_period = std::max({form.least_period, s.T, s.occupancy});
   }
   form.first_out = std::max(latency, a);
-  form.period = period_of(stages, microbatches, latency, transfers, form);
+  form.period = period_of(stages, microbatches, round_trip, transfers, form);
   form.time = sum(sum(form.first_out, product(microbatches - 1, form.period)), form.optimizer);
   return form;
 }

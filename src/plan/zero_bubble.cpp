@@ -5,6 +5,7 @@
 #include "tangram/base/assert.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/cost/put_off.hpp"
+#include "tangram/plan/check.hpp"
 #include "tangram/plan/gpu_places.hpp"
 
 namespace tangram::plan {
@@ -65,6 +66,7 @@ bool put_off_weight_gradients(LaunchPlan& plan) {
     set_put_off(stage, std::max<std::int64_t>(0, most));
   }
   plan.zero_bubble = std::ranges::any_of(plan.stages, &Stage::puts_off);
+  if (plan.zero_bubble) plan.predicted.closed_form = check(plan).closed_form;
   return plan.zero_bubble;
 }
 

@@ -164,12 +164,19 @@ std::string further_note(const plan::LaunchPlan& plan, bool differs, const PlanO
   return fmt::format("{} GPUs are idle: --pipelines any may find work for them", idle);
 }
 
+/// By closed form under 1F1B. Under zero bubble plans of both schedules are on the shortlist; none slower than all of
+/// these is of interest.
+Nanoseconds time_of_interest(const compose::SearchResult& found, const PlanOptions& options) {
+  if (!wants_zero_bubble(options)) return found.best.front().closed_form;
+  return std::ranges::max(found.shortlist(), {}, &compose::Composition::closed_form).closed_form;
+}
+
 /// Pipelines that are not alike, where their closed form is better than that of the best that are.
 Expected<ensemble::EnsembleSearch> add_unequal(const Planning& planning, const compose::SearchResult& found,
                                                std::size_t number, const cluster::Fleet& fleet,
                                                const PlanOptions& options, Simulated& simulated) {
   compose::SearchOptions limits = options.search;
-  limits.incumbent = found.best.front().closed_form;
+  limits.incumbent = time_of_interest(found, options);
   limits.label_budget /= kUnequalShare;
   ensemble::EnsembleSearch search = planning.search_ensemble(limits, found.best.front().microbatch);
   if (search.best) {
@@ -200,17 +207,6 @@ std::string why_taken(const Simulated& simulated, std::size_t taken, std::size_t
   if (number == 0) return "";
   return fmt::format("number {} by closed form, the {} of {} simulated", number + 1,
                      objective == objective::Objective::kThroughput ? "fastest" : "best", equal);
-}
-
-/// What the search has proven is of 1F1B.
-void speak_of_zero_bubble(const Planning& planning, objective::RequestResult& searched) {
-  compose::SearchResult& found = searched.found;
-  found.optimal = false;
-  found.relaxed_bound = std::min(found.relaxed_bound, planning.zero_bubble_bound());
-  found.search_bound = found.relaxed_bound;
-  for (compose::LevelReport& level : found.levels) level.bound = std::min(level.bound, found.relaxed_bound);
-  searched.bound = to_seconds(found.search_bound);
-  found.space.rules.emplace_back("schedule: zero-bubble, of the best plans under 1F1B");
 }
 
 std::set<std::string> types_without_price(const cluster::Fleet& fleet) {
@@ -294,7 +290,6 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
   }
 
   const std::vector<compose::Composition> shortlist = found.shortlist();
-  if (wants_zero_bubble(options)) speak_of_zero_bubble(planning, searched);
   Planned planned;
   planned.candidates = shortlist.size();
   planned.search_finished = found.finished;
@@ -313,8 +308,9 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
   planned.plan = std::move(simulated->plans[taken]);
   planned.chosen = simulated->numbers[taken];
   set_provenance(planned.plan, fleet, model, searched, options);
-  planned.plan.provenance.note = note_of(
-      searched, options, why_taken(*simulated, taken, shortlist.size(), options.request.objective), fleet, model);
+  planned.plan.provenance.note =
+      note_of(searched, options, planning.deadline(),
+              why_taken(*simulated, taken, shortlist.size(), options.request.objective), fleet, model);
 
   if (options.target != runtime::Target::kGeneric) {
     const auto generic = make_plan(fleet, model, for_any_runtime(options), progress);
@@ -332,7 +328,7 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
 
   const bool equal = planned.chosen < shortlist.size();
   add_note(planned.plan.provenance.note, further_note(planned.plan, !equal, options));
-  set_time_limit(planned.plan.provenance, options.search.deadline);
+  set_time_limit(planned.plan.provenance, planning.deadline());
   explain_idle(planned.plan, equal ? static_cast<int>(planned.plan.pipelines.size()) : 1, options.request);
   planned.plan.targets = plan::target_verdicts(planned.plan);
 

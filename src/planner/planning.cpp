@@ -1,6 +1,7 @@
 #include "planning.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "options.hpp"
@@ -13,10 +14,22 @@
 #include "tangram/plan/assemble.hpp"
 #include "tangram/plan/zero_bubble.hpp"
 #include "tangram/planner/search_cache.hpp"
-#include "tangram/relax/relaxed_bound.hpp"
 #include "tangram/simulate/simulate.hpp"
 
 namespace tangram::planner {
+
+namespace {
+
+/// All plans of both schedules are simulated behind the searches, several times each.
+constexpr double kShareOfSearches = 0.75;
+
+Deadline deadline_of_searches(const Deadline& whole) {
+  if (whole.seconds() == 0) return whole;
+  const Deadline share = Deadline::in(whole.seconds() * kShareOfSearches);
+  return Deadline([whole, share] { return share.has_passed() || whole.has_passed(); }, whole.seconds());
+}
+
+}  // namespace
 
 Planning::Planning(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
                    const compose::ProgressCallback& progress)
@@ -26,17 +39,47 @@ Planning::Planning(const cluster::Fleet& fleet, const model::Model& model, const
       progress_(progress),
       hierarchy_(cluster::find_islands(fleet, options.island_tolerance)),
       enumerator_(parallelizer::make_enumerator(model, options.search.profiles)),
-      parallelizers_(options.parallelizers) {
+      parallelizers_(options.parallelizers),
+      zero_bubble_deadline_(deadline_of_searches(options.search.deadline)) {
   if (parallelizers_.empty()) parallelizers_.push_back(enumerator_.get());
 }
 
-// Zero bubble is what a plan under 1F1B becomes: the search is for those.
-compose::SearchResult Planning::search(compose::SearchOptions limits) const {
-  if (wants_zero_bubble(options_)) limits.schedule.reset();
+compose::SearchResult Planning::search(const compose::SearchOptions& limits) const {
+  return wants_zero_bubble(options_) ? search_zero_bubble(limits) : search_once(limits);
+}
+
+compose::SearchResult Planning::search_once(const compose::SearchOptions& limits) const {
   if (options_.cache != nullptr) {
     return options_.cache->search({options_.target, model_, hierarchy_, parallelizers_, limits}, progress_);
   }
   return compose::search_target(options_.target, model_, hierarchy_, parallelizers_, limits, progress_);
+}
+
+// What is best under 1F1B is looked at, too, with its weight gradients put off: what is taken is then no slower. By
+// closed form nothing under zero bubble is slower than under 1F1B, so that the best of the one cuts the search for the
+// other.
+compose::SearchResult Planning::search_zero_bubble(compose::SearchOptions limits) const {
+  limits.schedule.reset();
+  compose::SearchResult whole = search_once(limits);
+  const bool is_limited = limits.incumbent != Nanoseconds::max();
+  if (whole.best.empty() && !is_limited) return whole;
+  if (!whole.best.empty()) {
+    limits.incumbent = std::min(limits.incumbent, whole.best.front().closed_form + Nanoseconds(1));
+  }
+  limits.schedule = runtime::Schedule::kZeroBubble;
+  limits.deadline = zero_bubble_deadline_;
+  compose::SearchResult found = search_once(limits);
+  found.add_effort_of(whole);
+  for (const compose::Composition& composition : whole.best) {
+    found.timed.push_back({composition.closed_form, composition});
+  }
+  std::ranges::move(whole.timed, std::back_inserter(found.timed));
+  if (found.best.empty() && !whole.best.empty()) {  // its labels or its time were spent
+    found.best = std::move(whole.best);
+    found.search_bound = found.relaxed_bound;
+    found.infeasible.clear();
+  }
+  return found;
 }
 
 objective::RequestResult Planning::search_best() const {
@@ -81,13 +124,6 @@ std::optional<plan::LaunchPlan> Planning::scheduled(plan::LaunchPlan plan) const
   if (!plan::put_off_weight_gradients(plan)) return std::nullopt;
   choose_put_off(plan);
   return plan;
-}
-
-Nanoseconds Planning::zero_bubble_bound() const {
-  const bool modelled =
-      std::ranges::all_of(parallelizers_, [](const parallelizer::Parallelizer* each) { return each->info().modelled; });
-  return relax::relaxed_bound(model_, hierarchy_, modelled, options_.search.profiles, options_.search.tuning.bound, 1,
-                              options_.search.deadline, true);
 }
 
 std::optional<Nanoseconds> Planning::simulated_time(const compose::Composition& composition) const {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "tangram/base/deadline.hpp"
 #include "tangram/cluster/islands.hpp"
 #include "tangram/ensemble/ensemble.hpp"
 #include "tangram/planner/plan.hpp"
@@ -29,6 +30,11 @@ class Planning {
   [[nodiscard]] ensemble::EnsembleSearch search_ensemble(const compose::SearchOptions& limits,
                                                          std::int64_t microbatch) const;
 
+  /// That of the searches; of several the one that was missed.
+  [[nodiscard]] const Deadline& deadline() const {
+    return zero_bubble_deadline_.is_missed() ? zero_bubble_deadline_ : options_.search.deadline;
+  }
+
   /// nullopt: the target cannot run it, or it does not finish.
   [[nodiscard]] std::optional<Nanoseconds> simulated_time(const compose::Composition& composition) const;
 
@@ -36,11 +42,10 @@ class Planning {
   [[nodiscard]] std::optional<plan::LaunchPlan> assemble(const compose::Composition& composition) const;
   [[nodiscard]] std::optional<plan::LaunchPlan> assemble(const compose::Ensemble& ensemble) const;
 
-  /// No plan under zero bubble is faster, nor any under 1F1B.
-  [[nodiscard]] Nanoseconds zero_bubble_bound() const;
-
  private:
-  [[nodiscard]] compose::SearchResult search(compose::SearchOptions limits) const;
+  [[nodiscard]] compose::SearchResult search(const compose::SearchOptions& limits) const;
+  [[nodiscard]] compose::SearchResult search_once(const compose::SearchOptions& limits) const;
+  [[nodiscard]] compose::SearchResult search_zero_bubble(compose::SearchOptions limits) const;
   [[nodiscard]] std::optional<plan::LaunchPlan> scheduled(plan::LaunchPlan plan) const;
   [[nodiscard]] const cluster::IslandLevel& level_at(int level) const;
 
@@ -51,6 +56,7 @@ class Planning {
   cluster::IslandHierarchy hierarchy_;
   std::unique_ptr<parallelizer::Parallelizer> enumerator_;
   std::vector<const parallelizer::Parallelizer*> parallelizers_;
+  Deadline zero_bubble_deadline_;  ///< of the second search: what is found is still to be simulated
 };
 
 [[nodiscard]] inline bool wants_zero_bubble(const PlanOptions& options) {

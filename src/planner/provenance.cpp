@@ -106,8 +106,7 @@ void add_profiles(const PlanOptions& options, plan::LaunchPlan& plan) {
 void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model& model,
                     const objective::RequestResult& searched, const PlanOptions& options) {
   const compose::SearchResult& result = searched.found;
-  // Under zero bubble it is another schedule's.
-  const Nanoseconds closed_form = plan.zero_bubble ? plan.predicted.iteration : plan.predicted.closed_form;
+  const Nanoseconds closed_form = plan.predicted.closed_form;
   plan::PlanProvenance& p = plan.provenance;
   p.version = version();
   p.inputs = {{"cluster", fleet.digest}, {"model", model.digest}};
@@ -135,15 +134,15 @@ void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const m
   add_profiles(options, plan);
 }
 
-std::string note_of(const objective::RequestResult& searched, const PlanOptions& options, std::string why_chosen,
-                    const cluster::Fleet& fleet, const model::Model& model) {
+std::string note_of(const objective::RequestResult& searched, const PlanOptions& options, const Deadline& deadline,
+                    std::string why_chosen, const cluster::Fleet& fleet, const model::Model& model) {
   const objective::Request& request = options.request;
   const compose::SearchResult& result = searched.found;
   std::vector<std::string> notes = assumed_of(fleet, model);
   if (request.objective != objective::Objective::kThroughput)
     notes.push_back(objective_note(searched, request.objective));
   if (!why_chosen.empty()) notes.push_back(std::move(why_chosen));
-  if (!result.finished && !options.search.deadline.is_missed()) {
+  if (!result.finished && !deadline.is_missed()) {
     notes.push_back(
         fmt::format("the search was not finished within its budget, after {} labels", result.statistics.labels));
   }

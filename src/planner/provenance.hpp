@@ -15,9 +15,10 @@ namespace tangram::planner {
 void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model& model,
                     const objective::RequestResult& searched, const PlanOptions& options);
 
-/// What a reader must know about the effort behind a plan; empty when it is simply the best.
+/// What a reader must know about the effort behind a plan; empty when it is simply the best. `deadline`: of its search.
 [[nodiscard]] std::string note_of(const objective::RequestResult& searched, const PlanOptions& options,
-                                  std::string why_chosen, const cluster::Fleet& fleet, const model::Model& model);
+                                  const Deadline& deadline, std::string why_chosen, const cluster::Fleet& fleet,
+                                  const model::Model& model);
 
 /// What a plan says where the time limit stopped its search; nothing where it did not. Called when all is searched.
 void set_time_limit(plan::PlanProvenance& provenance, const Deadline& deadline);

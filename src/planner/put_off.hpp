@@ -1,5 +1,5 @@
-// How many weight gradients the stages of a plan put off. Goes in: a plan under zero bubble whose stages put off as many
-// as memory holds. Comes out: the same plan with no more than it needs to be as fast.
+// How many weight gradients the stages of a plan put off. Goes in: a plan under zero bubble whose stages put off as
+// many as memory holds. Comes out: the same plan with no more than it needs to be as fast.
 #pragma once
 
 #include "tangram/plan/launch_plan.hpp"

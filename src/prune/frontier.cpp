@@ -7,7 +7,8 @@ namespace tangram::prune {
 namespace {
 
 bool precedes(const Candidate& a, const Candidate& b) {
-  return std::tuple(a.T, a.F, a.A, a.o, -a.n_max, a.source) < std::tuple(b.T, b.F, b.A, b.o, -b.n_max, b.source);
+  return std::tuple(a.T, a.F, a.A, a.o, -a.W, -a.n_max, a.source) <
+         std::tuple(b.T, b.F, b.A, b.o, -b.W, -b.n_max, b.source);
 }
 
 }  // namespace

@@ -71,6 +71,9 @@ struct Program {
   /// Stages stop for what they hand over, as Megatron-LM's 1F1B does: a period holds T and the latencies of both
   /// boundaries of a stage. Asks for classic warm-ups: with others, stages would wait for each other for ever.
   bool blocking_transfers = false;
+  /// Candidates may put weight gradients off (Candidate::W, 0 of all others): not with blocking transfers or several
+  /// model chunks.
+  bool zero_bubble = false;
   /// More than one model chunk a stage: numbers are then of passes of one chunk, see there. Asks for classic warm-ups.
   Interleaving interleaving;
   std::vector<Grid<Price>> prices;  ///< [kind of cut], by the keys of the stages in front of it and behind
@@ -145,7 +148,7 @@ struct Chain {
   return std::min(chain.in_flight[stage] + of_groups, program.microbatches);
 }
 
-/// A chain with its iteration time under 1F1B, pass by pass; at most its closed form where links are fast.
+/// A chain with its iteration time under its schedule, pass by pass; at most its closed form where links are fast.
 struct TimedChain {
   Chain chain;
   std::int64_t time = 0;

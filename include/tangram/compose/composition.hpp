@@ -99,7 +99,7 @@ struct Ensemble {
 /// Sorts by closed form, then by what is simpler, and keeps the first `most`.
 void keep_best(std::vector<Composition>& compositions, int most);
 
-/// A composition with its iteration time under 1F1B, pass by pass (src/chain/README.md).
+/// A composition with its iteration time under its schedule, pass by pass (src/chain/README.md).
 struct TimedComposition {
   Nanoseconds time;
   Composition composition;

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "tangram/cost/stage.hpp"
 
@@ -24,10 +25,18 @@ struct PutOffCost {
   bool operator==(const PutOffCost&) const = default;
 };
 
+/// Of one block of each type, of one microbatch.
+struct PutOffUnits {
+  std::vector<double> seconds;
+  std::vector<double> bytes;
+};
+[[nodiscard]] PutOffUnits put_off_units(const model::Model& model, const UnitCosts& units);
+
 /// Sums over the blocks of a slice, whatever their ZeRO stage and recompute: what is run again is kept from there on.
 /// Of measured backward passes, the share that the modelled ones have. `units`: of the model, with its degrees.
 [[nodiscard]] PutOffCost put_off_cost(const model::Model& model, const UnitCosts& units,
                                       const model::SliceSignature& slice);
+[[nodiscard]] PutOffCost put_off_cost(const PutOffUnits& units, const model::SliceSignature& slice);
 
 /// Bytes that one block keeps.
 [[nodiscard]] double put_off_bytes(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
@@ -38,6 +47,12 @@ struct PutOffCost {
 /// What is held is linear in how many those are, so that the peak is where all n are, or none.
 [[nodiscard]] constexpr Bytes put_off_peak(Bytes activation, Bytes held, std::int64_t in_flight, std::int64_t put_off) {
   return std::max(activation, held) * in_flight + held * put_off;
+}
+
+/// The most microbatches in flight whose weight gradients may be put off. `room`: beside static memory and transient
+/// buffers.
+[[nodiscard]] inline std::int64_t most_with_put_off(Bytes room, Bytes activation, Bytes held) {
+  return max_in_flight(room, std::max(activation, held));
 }
 
 }  // namespace tangram::cost

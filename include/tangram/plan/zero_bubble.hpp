@@ -11,8 +11,8 @@ namespace tangram::plan {
 
 /// Weight gradients are put off, of as many microbatches as memory holds beside those in flight. A stage whose memory
 /// does not even hold those that are in flight with their weight gradients put off keeps whole backward passes. What of
-/// them weight gradients are follows from the cost model, and from the profiles that the plan has. False: that is so of
-/// all stages, and the plan is still one of 1F1B. Requires 1F1B.
+/// them weight gradients are follows from the cost model, and from the profiles that the plan has; so does the closed
+/// form. False: that is so of all stages, and the plan is still one of 1F1B. Requires 1F1B.
 [[nodiscard]] bool put_off_weight_gradients(LaunchPlan& plan);
 
 /// Of each stage by its id, no more microbatches than so many beyond those in flight.

@@ -273,7 +273,7 @@ int CompletionBound::cheapest_option(std::size_t list, const std::vector<double>
   double best = kNoCompletion;
   int option = 0;
   for (const FastestPlans::Entry& entry : fastest_.list(list)) {
-    if (entry.T > longest_period_ || entry.T >= best) break;
+    if (entry.T > longest_period_) break;
     const double cost = entry.cost + at(option_price, entry.option);
     if (cost >= best) continue;
     best = cost;

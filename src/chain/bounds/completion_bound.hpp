@@ -14,7 +14,7 @@
 //   need(i, d) = min of sum w units,   a label with need(i, n+1) > sum w * units left has no completion.
 //
 // T_min(k, slice, d) counts only partial plans that hold d microbatches, so that memory is part of both; depths beyond
-// `depths` are treated as `depths`, which only weakens them.
+// `depths` are treated as `depths`, which only weakens them. Under zero bubble it is the least T - W.
 #pragma once
 
 #include <algorithm>

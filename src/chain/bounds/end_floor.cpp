@@ -33,7 +33,8 @@ EndCosts::EndCosts(const Program& program, const SolverTuning& tuning)
     : program_(program),
       tuning_(tuning),
       forward_(least_of(program, program.least_forward, [](const Candidate& plan) { return plan.F; })),
-      backward_(least_of(program, program.least_backward, [](const Candidate& plan) { return plan.T - plan.F; })) {}
+      backward_(
+          least_of(program, program.least_backward, [](const Candidate& plan) { return plan.passage() - plan.F; })) {}
 
 EndFloor::EndFloor(const Program& program, const Grid<std::int64_t>& least, std::int64_t period, int ascent,
                    const SolverTuning& tuning)

@@ -7,9 +7,9 @@
 // another:
 //
 //   forward    A + sum (F + c) + o is no more than the end itself: a label whose A is too late for that is of no use
-//   backward   the first part is no more than the second as long as A <= Lat + sum (T - F + c): so A counts only where
-//              it is larger than Lat plus this floor. Below it, gradient synchronisation hides behind the backward
-//              passes still to come.
+//   backward   the first part is no more than the second as long as A <= Lat + sum (T - W - F + c): so A counts only
+//              where it is larger than Lat plus this floor. Below it, gradient synchronisation hides behind the
+//              backward passes still to come.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +71,7 @@ class EndCosts {
   const Program& program_;
   SolverTuning tuning_;
   Grid<std::int64_t> forward_;   // least F of any plan
-  Grid<std::int64_t> backward_;  // least T - F of any plan
+  Grid<std::int64_t> backward_;  // least T - W - F of any plan
 };
 
 }  // namespace tangram::chain

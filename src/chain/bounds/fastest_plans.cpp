@@ -116,7 +116,7 @@ void FastestPlans::add_signature_lists(const Program& program, int signature) {
         const std::size_t fastest = at(step, option);
         if (fastest == frontier.size()) continue;
         const auto T = static_cast<double>(frontier[fastest].T);
-        entries.push_back({T, T, option});
+        entries.push_back({T, static_cast<double>(least_passage(program, frontier, fastest)), option});
       }
       add_list(entries);
     }

@@ -24,7 +24,7 @@ class FastestPlans {
 
   struct Entry {
     double T;
-    double cost;  ///< T, or at least A + o in the lists of first slices
+    double cost;  ///< T (zero bubble: the least T - W), or at least A + o in the lists of first slices
     int option;
     bool operator==(const Entry&) const = default;
   };

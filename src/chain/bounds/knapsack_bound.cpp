@@ -117,7 +117,7 @@ std::vector<KnapsackBound::Items> KnapsackBound::items_at(int depth) const {
     for (const FastestPlans::Entry& entry : fastest_.list(fastest_.list_at(signature, depth))) {
       if (entry.T > period) break;
       double& here = least(entry.option, weight);
-      here = std::min(here, entry.T);
+      here = std::min(here, entry.cost);
     }
   }
   for (std::size_t option = 0; option < program_.options.size(); ++option) {
@@ -254,12 +254,12 @@ double KnapsackBound::root() {
         best = std::min(best, entry.cost);
         continue;
       }
-      if (entry.T >= best) break;
+      if (entry.cost >= best) continue;
       std::vector<std::int64_t> left = resources;
       const std::vector<Use>& uses = at(program_.options, entry.option).uses;
       for (const Use& use : uses) at(left, use.island_class) -= use.units;
       if (std::any_of(left.begin(), left.end(), [](std::int64_t units) { return units < 0; })) continue;
-      best = std::min(best, entry.T + rest(program_.blocks - n, 2, left));
+      best = std::min(best, entry.cost + rest(program_.blocks - n, 2, left));
     }
   }
   return best;

@@ -9,7 +9,7 @@
 // every class and a minimum over splits of the blocks is all. Where a price for units (completion_bound.hpp) lets parts
 // of stages add up, this counts whole ones; what it does not see is which stage holds how many microbatches (all hold
 // those of the next one) and that the ends of a model are not like its middle. The first stage counts with its least
-// A + o, as there. Blocks weigh as in capacity.hpp, and mixed stages count in parts.
+// A + o, as there, and T is T - W under zero bubble. Blocks weigh as in capacity.hpp, and mixed stages count in parts.
 #pragma once
 
 #include <cstdint>

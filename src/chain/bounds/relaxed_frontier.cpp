@@ -18,11 +18,20 @@ std::int64_t least_drain(const Program& program, int option, int last, int depth
   return found == drains.end() ? 0 : found->cost;
 }
 
+std::int64_t least_passage(const Program& program, const std::vector<Candidate>& frontier, std::size_t fastest) {
+  std::int64_t least = frontier[fastest].T;
+  if (!program.zero_bubble) return least;
+  for (std::size_t i = fastest; i < frontier.size(); ++i) least = std::min(least, frontier[i].passage());
+  return least;
+}
+
 void relaxed_frontier_of(const Program& program, int option, int signature, std::vector<Candidate>& steps) {
   steps.clear();
-  for (const Candidate& plan : program.frontier(option, signature)) {
+  const std::vector<Candidate>& frontier = program.frontier(option, signature);
+  for (std::size_t i = 0; i < frontier.size(); ++i) {
+    const Candidate& plan = frontier[i];
     if (!steps.empty() && plan.n_max <= steps.back().n_max) continue;
-    steps.push_back({.T = plan.T, .A = plan.T, .n_max = plan.n_max});
+    steps.push_back({.T = plan.T, .A = plan.T, .n_max = plan.n_max, .W = plan.T - least_passage(program, frontier, i)});
   }
 }
 

@@ -16,8 +16,8 @@ bool smaller_growth(const ExtensionGroup& a, const ExtensionGroup& b) {
 // Whether one of the relaxed frontier's plans holds so many microbatches within the period and the time.
 bool holds_within(std::span<const Candidate> frontier, std::int64_t microbatches, std::int64_t period, double time) {
   for (const Candidate& candidate : frontier) {
-    if (candidate.T > period || static_cast<double>(candidate.T) > time) return false;
-    if (candidate.n_max >= microbatches) return true;
+    if (candidate.T > period) return false;
+    if (candidate.n_max >= microbatches && static_cast<double>(candidate.passage()) <= time) return true;
   }
   return false;
 }
@@ -66,8 +66,9 @@ void Extensions::add_group(ExtensionLists& lists, ExtensionGroup group, std::spa
                            const GroupTerms& terms) const {
   group.begin = static_cast<std::uint32_t>(lists.extensions.size());
   for (const Candidate& candidate : frontier) {
-    if (candidate.T > query_.period || static_cast<double>(candidate.T) + terms.fixed > terms.slack) break;
-    const std::int64_t cost = terms.is_first_stage ? candidate.A + candidate.o : candidate.T;
+    if (candidate.T > query_.period) break;
+    if (!program_.zero_bubble && static_cast<double>(candidate.T) + terms.fixed > terms.slack) break;
+    const std::int64_t cost = terms.is_first_stage ? candidate.A + candidate.o : candidate.passage();
     const double growth = static_cast<double>(cost) + terms.fixed;
     if (growth > terms.slack) continue;
     if (candidate.n_max < program_.least_held(terms.depth)) continue;

@@ -4,8 +4,10 @@
 // A label is a run of last stages of a pipeline: (Lat, A, o, n, Q), all smaller is better; prepending stage p over a
 // boundary of latency c:
 //
-//   Lat' = T + 2c + Lat     A' = max(A + F + c, A_p + Lat + 2c)     o' = max(o, o_p)
-//   x = T + 2c + Q          n' = max(n + 1, ceil(x / P))            Q' = max(P (n' - 1) + T, x)
+//   Lat' = T - W + 2c + Lat     A' = max(A + F + c, A_p + Lat + 2c)     o' = max(o, o_p)
+//   x = T + 2c + Q              n' = max(n + 1, ceil(x / P))            Q' = max(P (n' - 1) + T, x)
+//
+// W is what zero bubble puts off, else 0: no stage in front waits for it.
 //
 // Once n reaches M all microbatches are in flight: it can not get worse, and n and Q no longer matter.
 //
@@ -115,7 +117,7 @@ class LabelAlgebra {
     }
     next.a = head < 0 ? p.A : std::max(label.a + p.F + c, p.A + label.latency + 2 * c);
     next.o = std::max(label.o, p.o);
-    next.latency = p.T + 2 * c + label.latency;
+    next.latency = p.passage() + 2 * c + label.latency;
     if (program_.blocking_transfers) return blocks_within(label, p, c, next);
     if (program_.is_interleaved()) return interleaves_within(label, p, key, c, next);
     const std::int64_t x = p.T + 2 * c + label.q;

@@ -94,7 +94,7 @@ class LabelSearch {
       const Option& option = at(program_.options, group.option);
       for (std::uint32_t i = group.begin; i < group.end; ++i) {
         if (lower + all[i].growth > complete_.limit()) break;
-        if (static_cast<double>(label.latency + all[i].plan.T) + group.ahead > complete_.limit()) {
+        if (static_cast<double>(label.latency + all[i].plan.passage()) + group.ahead > complete_.limit()) {
           ++answer_.cuts.groups_by_packing;
           break;
         }

@@ -6,6 +6,7 @@
 #include "blocking_timetable.hpp"
 #include "interleaved_timetable.hpp"
 #include "tangram/base/at.hpp"
+#include "zero_bubble_timetable.hpp"
 
 namespace tangram::chain {
 
@@ -100,24 +101,28 @@ class Run {
 
 std::vector<std::int64_t> ends_of(const Program& program, const Chain& chain) {
   if (program.is_interleaved()) return interleaved_ends(program, chain);
+  if (program.zero_bubble) return zero_bubble_ends(program, chain);
   return program.blocking_transfers ? blocking_ends(program, chain) : Run(program, chain).ends();
 }
 
-// Of a stage, what it computes in an iteration, and in the pass that is its first and in the one that is its last.
+// Of a stage, what it computes in an iteration, and in the passes that are its first and its last: those in front of
+// the work of the stages behind and behind it, and those of a microbatch on its way there and back.
 struct StageWork {
   std::int64_t all = 0;
-  std::int64_t ends = 0;
+  std::int64_t around = 0;
+  std::int64_t way = 0;
 };
 
 StageWork work_of(const Program& program, const ChainStage& stage) {
   const Candidate& plan = stage.candidate;
-  if (!program.is_interleaved()) return {program.microbatches * plan.T, plan.T};
+  if (program.zero_bubble) return {program.microbatches * plan.T, plan.F, plan.passage()};
+  if (!program.is_interleaved()) return {program.microbatches * plan.T, plan.T, plan.T};
   const Interleaving& interleaving = program.interleaving;
   const auto of_chunk = [&](std::int64_t chunk) {
     const int blocks = program.blocks_between(stage.first, stage.last);
     return interleaving.pass_of(plan.F, blocks, chunk) + interleaving.pass_of(plan.T - plan.F, blocks, chunk);
   };
-  StageWork work{0, of_chunk(0)};
+  StageWork work{0, of_chunk(0), of_chunk(0)};
   for (std::int64_t c = 0; c < interleaving.chunks; ++c) {
     work.all += program.microbatches / interleaving.chunks * of_chunk(c);
   }
@@ -140,16 +145,20 @@ std::int64_t timetable(const Program& program, const Chain& chain) {
 
 std::int64_t least_time(const Program& program, const Chain& chain) {
   std::int64_t least = 0;
+  std::int64_t around = 0;
   std::int64_t way = 0;
   std::int64_t optimizer = 0;
+  const std::int64_t hops = program.zero_bubble ? 1 : 2;  // weight gradients behind are there before the last way back
   for (std::size_t s = 0; s < chain.stages.size(); ++s) {
     const StageWork work = work_of(program, chain.stages[s]);
-    least = std::max(least, way + work.all);
+    least = std::max(least, around + work.all);
     optimizer = std::max(optimizer, chain.stages[s].candidate.o);
-    way += work.ends;
+    around += work.around;
+    way += work.way;
     if (s + 1 == chain.stages.size()) break;
     const Price& price = boundary_after(program, chain, s);
     if (price.is_none()) return INT64_MAX;
+    around += hops * price.latency;
     way += 2 * price.latency;
   }
   return std::max(least, way) + optimizer;

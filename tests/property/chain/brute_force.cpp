@@ -98,7 +98,7 @@ struct Enumeration {
       for (int last = first + 1; last <= program.blocks && meets; ++last) {
         for (const auto& candidate : program.frontier(option, program.signature_of(first, last))) {
           stages.push_back(candidate);
-          extend(last, option, latency + candidate.T, std::max(slowest, candidate.T));
+          extend(last, option, latency + candidate.T - candidate.W, std::max(slowest, candidate.T));
           stages.pop_back();
         }
       }

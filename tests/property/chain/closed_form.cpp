@@ -34,26 +34,30 @@ bool holds(std::span<const Candidate> stages, std::span<const Price> hops, std::
 }
 
 struct Fixed {
-  std::int64_t latency = 0;  // of one microbatch, there and back
+  std::int64_t latency = 0;  // of one microbatch, there and back, with weight gradients
   std::int64_t time = 0;     // of the iteration, without M - 1 periods
 };
 
 Fixed fixed_of(std::span<const Candidate> stages, std::span<const Price> hops) {
   std::int64_t latency = 0;
+  std::int64_t passages = 0;
   std::int64_t slowest_step = 0;
-  // Stage 0 drains last; a synchronisation hides under the backward passes and hops before stage 0 is done.
+  // Stage 0 drains last; a synchronisation, and weight gradients that are put off, hide under the backward passes and
+  // hops before stage 0 is done.
   std::int64_t tail = 0;
   std::int64_t hidden = 0;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     latency += stages[s].T;
+    passages += stages[s].T - stages[s].W;
     slowest_step = std::max(slowest_step, stages[s].o);
-    tail = std::max(tail, stages[s].A - stages[s].T - hidden);
-    hidden += stages[s].T - stages[s].F;
+    tail = std::max(tail, stages[s].A - stages[s].T + stages[s].W - hidden);
+    hidden += stages[s].T - stages[s].W - stages[s].F;
     if (s + 1 == stages.size()) break;
     latency += 2 * hops[s].latency;
+    passages += 2 * hops[s].latency;
     hidden += hops[s].latency;
   }
-  return {latency, latency + tail + slowest_step};
+  return {latency, passages + tail + slowest_step};
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "property/chain/closed_form.hpp"
 #include "support/placing.hpp"
 #include "tangram/base/grid.hpp"
+#include "tangram/cost/put_off.hpp"
 
 namespace tangram::tests {
 
@@ -114,6 +115,18 @@ Link link(const IslandLevel& level, const Part& a, const Part& b, bool in_one_me
   Link inside = from.inside_member;
   inside.bandwidth = BytesPerSecond(inside.bandwidth.value() * std::min(a.gpus, b.gpus));
   return slower(result, inside);
+}
+
+// The slower part counts, also of a microbatch's forward pass and input gradient.
+prune::Candidate joined(const prune::Candidate& x, const prune::Candidate& y) {
+  prune::Candidate both;
+  both.T = std::max(x.T, y.T);
+  both.F = std::max(x.F, y.F);
+  both.A = std::max(x.A, y.A);
+  both.o = std::max(x.o, y.o);
+  both.n_max = std::min(x.n_max, y.n_max);
+  both.W = std::min(both.T - x.T + x.W, both.T - y.T + y.W);
+  return both;
 }
 
 bool better(const std::optional<std::int64_t>& a, const std::optional<std::int64_t>& b) { return a && (!b || *a < *b); }
@@ -265,6 +278,22 @@ prune::Candidate SearchTruth::alone(const Space& space, const Parts& parts, int 
   return stage;
 }
 
+// A microbatch holds the larger of its activations and of what its weight gradients need.
+std::optional<prune::Candidate> SearchTruth::halved(const Space& space, const Part& part, int first, int last,
+                                                    const parallelizer::PartialPlan& plan,
+                                                    prune::Candidate whole) const {
+  const cluster::DeviceShape shape = cluster::make_shape(class_of(level(space.at), part), part.gpus);
+  const auto units = cost::unit_costs(model_, shape, plan.strategy.degrees, part.samples);
+  if (!units) return std::nullopt;
+  const cost::PutOffCost own = cost::put_off_cost(model_, *units, model::signature(model_, first, last));
+  whole.W = std::min(own.weight_gradient, plan.cost.backward).value();
+  const Bytes each = std::max(own.held, plan.cost.activation);
+  const Bytes room = shape.device.usable() - plan.cost.static_memory() - plan.cost.transient;
+  if (each > Bytes(0)) whole.n_max = std::min(whole.n_max, room.value() / each.value());
+  if (whole.W == 0 || whole.n_max < 1) return std::nullopt;
+  return whole;
+}
+
 // Every plan, and for a mixed stage every pair of plans; nothing is pruned.
 std::vector<prune::Candidate> SearchTruth::stages(const Space& space, const Parts& parts, int first, int last) const {
   std::vector<prune::Candidate> result;
@@ -272,6 +301,8 @@ std::vector<prune::Candidate> SearchTruth::stages(const Space& space, const Part
     std::vector<prune::Candidate> own;
     for (const parallelizer::PartialPlan& plan : plans(space.at, part, first, last)) {
       own.push_back(alone(space, parts, first, last, plan));
+      if (!space.put_off) continue;
+      if (const auto without = halved(space, part, first, last, plan, own.back())) own.push_back(*without);
     }
     if (&part == &parts.front()) {
       result = own;
@@ -280,8 +311,7 @@ std::vector<prune::Candidate> SearchTruth::stages(const Space& space, const Part
     std::vector<prune::Candidate> together;
     for (const prune::Candidate& x : result) {
       for (const prune::Candidate& y : own) {
-        together.push_back({std::max(x.T, y.T), std::max(x.F, y.F), std::max(x.A, y.A), std::max(x.o, y.o),
-                            std::min(x.n_max, y.n_max), -1});
+        if ((x.W > 0) == (y.W > 0)) together.push_back(joined(x, y));
       }
     }
     result = together;
@@ -475,7 +505,8 @@ std::optional<std::int64_t> SearchTruth::best(const compose::SearchOptions& limi
         if (fixed > 0 ? b != fixed : !is_listed_size(job_.hierarchy, b, own)) continue;
         for (const compose::Reach& reach : reaches(at, replicas)) {
           for (const int chunks : limits.constraints.chunks) {
-            const auto time = best_of({at, replicas, b, reach, chunks}, limits, result.value_or(INT64_MAX));
+            const auto time = best_of({at, replicas, b, reach, chunks, limits.constraints.put_off}, limits,
+                                      result.value_or(INT64_MAX));
             if (better(time, result)) result = time;
           }
         }
@@ -498,11 +529,12 @@ int SearchTruth::run_at(const compose::Composition& composition, const compose::
   return run;
 }
 
-std::set<std::int64_t> SearchTruth::prices(const compose::Composition& composition) const {
+std::set<std::int64_t> SearchTruth::prices(const compose::Composition& composition, bool put_off) const {
   const auto at = static_cast<std::size_t>(composition.level);
   std::set<std::int64_t> result;
   for (const compose::Reach& reach : reaches(at, composition.replicas)) {
-    const auto time = price({at, composition.replicas, composition.microbatch, reach, composition.chunks}, composition);
+    const auto time =
+        price({at, composition.replicas, composition.microbatch, reach, composition.chunks, put_off}, composition);
     if (time) result.insert(*time);
   }
   return result;
@@ -534,7 +566,8 @@ std::optional<std::int64_t> SearchTruth::price(const Space& space, const compose
       if (!is_shape(class_of(here, parts.back()), part.gpus)) return {};
     }
     if (samples != composition.microbatch) return {};
-    prune::Candidate together{0, 0, 0, 0, INT64_MAX, -1};
+    std::optional<prune::Candidate> together;
+    std::optional<prune::Candidate> apart;  // with weight gradients put off
     for (std::size_t p = 0; p < parts.size(); ++p) {
       const auto offered = plans(at, parts[p], stage.first, stage.last);
       const auto same = std::find_if(offered.begin(), offered.end(), [&](const parallelizer::PartialPlan& plan) {
@@ -543,11 +576,17 @@ std::optional<std::int64_t> SearchTruth::price(const Space& space, const compose
       });
       if (same == offered.end()) return {};
       const prune::Candidate own = alone(space, parts, stage.first, stage.last, *same);
-      together = {std::max(together.T, own.T), std::max(together.F, own.F),         std::max(together.A, own.A),
-                  std::max(together.o, own.o), std::min(together.n_max, own.n_max), -1};
+      const auto without = halved(space, parts[p], stage.first, stage.last, *same, own);
+      if (p == 0) {
+        apart = without;
+      } else if (apart) {
+        apart = without ? std::optional(joined(*apart, *without)) : std::nullopt;
+      }
+      together = together ? joined(*together, own) : own;
     }
+    if (space.put_off && apart && apart->n_max >= stage.in_flight) together = apart;
     if (!chain.empty()) hops.push_back(boundary(space, all.back(), parts, stage.first));
-    chain.push_back(together);
+    chain.push_back(*together);
     numbers.push_back(static_cast<int>(all.size()));
     all.push_back(parts);
   }

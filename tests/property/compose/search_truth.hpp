@@ -26,8 +26,9 @@ class SearchTruth {
   [[nodiscard]] std::optional<std::int64_t> best(const compose::SearchOptions& options = {}) const;
 
   /// From its parts and their partial plans alone, in each reach that it may have been searched in; empty: not a plan
-  /// of the space. Only stages are looked at, with boundaries worked out anew.
-  [[nodiscard]] std::set<std::int64_t> prices(const compose::Composition& composition) const;
+  /// of the space. Only stages are looked at, with boundaries worked out anew. `put_off`: weight gradients are, of
+  /// stages whose memory holds what is in flight so.
+  [[nodiscard]] std::set<std::int64_t> prices(const compose::Composition& composition, bool put_off = false) const;
 
   struct Part {
     int island_class = 0;
@@ -45,6 +46,7 @@ class SearchTruth {
     std::int64_t microbatch = 1;
     compose::Reach reach;
     int chunks = 1;
+    bool put_off = false;
   };
 
   [[nodiscard]] const cluster::IslandLevel& level(std::size_t index) const { return job_.hierarchy.levels[index]; }
@@ -60,6 +62,9 @@ class SearchTruth {
   [[nodiscard]] std::vector<prune::Candidate> stages(const Space& space, const Parts& parts, int first, int last) const;
   [[nodiscard]] prune::Candidate alone(const Space& space, const Parts& parts, int first, int last,
                                        const parallelizer::PartialPlan& plan) const;
+  [[nodiscard]] std::optional<prune::Candidate> halved(const Space& space, const Part& part, int first, int last,
+                                                       const parallelizer::PartialPlan& plan,
+                                                       prune::Candidate whole) const;
   [[nodiscard]] Nanoseconds crossing(const Space& space, const Parts& parts, int first, int last, Bytes volume) const;
   [[nodiscard]] chain::Price boundary(const Space& space, const Parts& from, const Parts& to, int cut) const;
   [[nodiscard]] chain::Price way(const Space& space, const Parts& from, const Parts& to, bool joined,

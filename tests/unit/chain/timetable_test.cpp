@@ -54,3 +54,35 @@ TEST_CASE("behind the bottleneck a pipeline drains faster than the closed form s
     CHECK(timetable(two.program, two.chain) == 50);
   }
 }
+
+TEST_CASE("zero bubble, arXiv 2401.10241, section 2: weight gradients fill the bubble") {
+  // S stages of F = B = W = 10: an iteration takes 3 M + S - 1 passes where all hold S microbatches, 3 (M + S - 1)
+  // under 1F1B.
+  constexpr int kStages = 4;
+  Program program;
+  program.blocks = kStages;
+  program.microbatches = 8;
+  program.inventory = {kStages};
+  program.options = {{{{0, 1}}, 0}};
+  program.keys = 1;
+  program.cut_kind.assign(kStages + 1, 0);
+  program.prices = {{1, {{0, 0}}}};
+  program.zero_bubble = true;
+  Chain chain;
+  for (int s = 0; s < kStages; ++s) chain.stages.push_back({0, s, s + 1, {30, 10, 30, 0, kStages, 0, 10}});
+  SECTION("put off") {
+    REQUIRE(evaluate(program, chain));
+    CHECK(timetable(program, chain) == 10 * (3 * 8 + kStages - 1));
+    // A = 30 + 3 * 20; P = 30.
+    CHECK(chain.time == 90 + 7 * 30);
+    CHECK(chain.in_flight == std::vector<std::int64_t>{4, 3, 2, 1});
+    // The last stage's work behind three forward passes.
+    CHECK(least_time(program, chain) == 3 * 10 + 8 * 30);
+  }
+  SECTION("whole") {
+    for (ChainStage& stage : chain.stages) stage.candidate.W = 0;
+    REQUIRE(evaluate(program, chain));
+    CHECK(timetable(program, chain) == 30 * (8 + kStages - 1));
+    CHECK(chain.time == 30 * (8 + kStages - 1));
+  }
+}

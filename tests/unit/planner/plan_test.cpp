@@ -215,6 +215,33 @@ TEST_CASE("planner: without a target chunks are interleaved where that is asked 
   CHECK_FALSE(usual->plan.is_interleaved());
 }
 
+TEST_CASE("planner: under zero bubble no plan is slower than under 1F1B, and its proofs are its own") {
+  for (const std::int64_t batch : {16, 64}) {
+    model::JobOverrides overrides;
+    overrides.global_batch = batch;
+    const model::Model model = model_of_file("tests/cli/inputs/mini.yaml", overrides);
+    const auto whole = make_plan(tiny_fleet(), model, {});
+    PlanOptions options;
+    options.search.schedule = runtime::Schedule::kZeroBubble;
+    options.search.timed = true;
+    const auto planned = make_plan(tiny_fleet(), model, options);
+    REQUIRE(whole);
+    REQUIRE(planned);
+    const plan::LaunchPlan& plan = planned->plan;
+    CHECK(plan.schedule() == runtime::Schedule::kZeroBubble);
+    CHECK(plan::check(plan).ok());
+    CHECK(plan.predicted.iteration <= whole->plan.predicted.iteration);
+    CHECK(plan.predicted.iteration <= plan.predicted.closed_form);
+    const plan::PlanProvenance& p = plan.provenance;
+    CHECK(p.search_bound <= plan.predicted.closed_form);
+    CHECK(p.search_bound <= whole->plan.provenance.search_bound);
+    CHECK(p.relaxed_bound <= p.search_bound);
+    CHECK(p.relaxed_bound <= plan.predicted.iteration);
+    CHECK(p.space.find("schedule: zero-bubble") != std::string::npos);
+    CHECK(p.optimal == (p.search_bound == plan.predicted.closed_form));
+  }
+}
+
 TEST_CASE("planner: a look at the runtimes names plans that they run, and none better than their best") {
   PlanOptions options;
   options.look_at_runtimes = true;

@@ -172,8 +172,10 @@ void FrontierStore::ask_rounds(std::span<const int> entries, std::span<const int
 void FrontierStore::fill_staircases(ShapePlans& entry) const {
   entry.staircases.resize(entry.plans.size());
   entry.stepped.resize(entry.asked.size());
-  entry.least_forward.resize(entry.plans.size());
-  entry.least_passage.resize(entry.plans.size());
+  if (limits_.put_off) {
+    entry.least_forward.resize(entry.plans.size());
+    entry.least_passage.resize(entry.plans.size());
+  }
   for (std::size_t length = 1; length < entry.asked.size(); ++length) {
     if (std::exchange(entry.stepped[length], entry.asked[length]) != 0) continue;
     for (const int id : signatures_.by_length()[length]) {

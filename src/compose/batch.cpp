@@ -107,12 +107,12 @@ bool are_modelled(std::span<const parallelizer::Parallelizer* const> parallelize
 
 BatchMaker::BatchMaker(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                        std::span<const parallelizer::Parallelizer* const> parallelizers, const SearchOptions& options,
-                       CutPoints cuts)
+                       const SignatureTable& signatures)
     : model_(model),
       hierarchy_(hierarchy),
       parallelizers_(parallelizers),
       options_(options),
-      signatures_(model, std::move(cuts)),
+      signatures_(signatures),
       shares_(hierarchy, options.constraints.gpu_types) {}
 
 const cluster::IslandLevel& BatchMaker::level_of(const Setting& setting) const {

@@ -72,10 +72,10 @@ struct PlacedChain {
 /// Prepares and solves batches. Its functions may run beside each other, on different batches.
 class BatchMaker {
  public:
-  /// All but the cuts must outlive it.
+  /// All must outlive it.
   BatchMaker(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
              std::span<const parallelizer::Parallelizer* const> parallelizers, const SearchOptions& options,
-             CutPoints cuts);
+             const SignatureTable& signatures);
 
   [[nodiscard]] const CutPoints& cuts() const { return signatures_.cuts(); }
 
@@ -135,7 +135,7 @@ class BatchMaker {
   const cluster::IslandHierarchy& hierarchy_;
   std::span<const parallelizer::Parallelizer* const> parallelizers_;
   const SearchOptions& options_;
-  SignatureTable signatures_;
+  const SignatureTable& signatures_;
   ShareTable shares_;
 };
 

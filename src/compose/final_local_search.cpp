@@ -61,7 +61,8 @@ void FinalLocalSearch::move_single_blocks(const PlacedChain& fastest) {
   const int most = options_.cuts.blocks / static_cast<int>(2 * ends.size());
   const int reach = std::min(cuts.longest_segment(), most);
   if (ends.size() == 1 || reach == 0) return;
-  const BatchMaker near(model_, hierarchy_, parallelizers_, options_, CutPoints::near(model_, ends, reach));
+  const SignatureTable signatures(model_, CutPoints::near(model_, ends, reach));
+  const BatchMaker near(model_, hierarchy_, parallelizers_, options_, signatures);
   PlacedChain start = fastest;
   for (chain::ChainStage& stage : start.timed.chain.stages) {
     stage.first = near.cuts().cut_at(cuts.block(stage.first));

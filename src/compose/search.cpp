@@ -15,6 +15,7 @@
 #include "open_programs.hpp"
 #include "ordered_pipeline.hpp"
 #include "search_record.hpp"
+#include "search_slices.hpp"
 #include "space.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/chain/radices.hpp"
@@ -29,13 +30,13 @@ class Searcher {
  public:
   Searcher(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
            std::span<const parallelizer::Parallelizer* const> parallelizers, const SearchOptions& options,
-           const ProgressCallback& progress)
+           const SignatureTable& signatures, const ProgressCallback& progress)
       : model_(model),
         hierarchy_(hierarchy),
         parallelizers_(parallelizers),
         options_(options),
         tuning_(options.tuning.programs),
-        batches_(model, hierarchy, parallelizers, options, CutPoints(model, cut_spacing(model, options.cuts))),
+        batches_(model, hierarchy, parallelizers, options, signatures),
         record_(batches_, options, progress, is_small() ? static_cast<std::size_t>(tuning_.last_starts) : 1) {}
 
   SearchResult run() {
@@ -229,10 +230,21 @@ std::int64_t usual_label_budget(int gpus, const ProgramTuning& tuning) {
   return static_cast<std::int64_t>(static_cast<double>(tuning.ample_labels) * tuning.budget_beyond);
 }
 
+SignatureTable signatures_of(const model::Model& model, const SearchOptions& options) {
+  return {model, CutPoints(model, cut_spacing(model, options.cuts))};
+}
+
+SearchResult search_slices(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
+                           std::span<const parallelizer::Parallelizer* const> parallelizers,
+                           const SearchOptions& options, const SignatureTable& signatures,
+                           const ProgressCallback& progress) {
+  return Searcher(model, hierarchy, parallelizers, options, signatures, progress).run();
+}
+
 SearchResult search(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                     std::span<const parallelizer::Parallelizer* const> parallelizers, const SearchOptions& options,
                     const ProgressCallback& progress) {
-  return Searcher(model, hierarchy, parallelizers, options, progress).run();
+  return search_slices(model, hierarchy, parallelizers, options, signatures_of(model, options), progress);
 }
 
 }  // namespace tangram::compose

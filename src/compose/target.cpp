@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "colocated_search.hpp"
+#include "search_slices.hpp"
 #include "space.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/chain/program.hpp"
@@ -433,6 +434,7 @@ SearchResult search_cases(Target target, const model::Model& model, const cluste
   model::Model restricted = model;
   restrict_to(runtime, restricted);
   if (placement == EncoderPlacement::kHomogeneous) restricted.job.allow.mixed_stages = false;
+  const SignatureTable signatures = signatures_of(restricted, options);
   model::Model model_of_case = restricted;
   SearchResult all;
   Nanoseconds open = Nanoseconds::max();
@@ -469,7 +471,7 @@ SearchResult search_cases(Target target, const model::Model& model, const cluste
     options.label_budget = std::max<std::int64_t>(1, budget - all.statistics.labels);
     const bool is_interleaved = most_chunks > 1;
     options.incumbent = cut_offs.next(is_interleaved, all.statistics.labels < budget);
-    SearchResult found = search(model_of_case, hierarchy, parallelizers, options, progress);
+    SearchResult found = search_slices(model_of_case, hierarchy, parallelizers, options, signatures, progress);
     cut_offs.note(found, is_interleaved);
     open = std::min(open, bound_of(found));
     const Bytes usable = relax::usable_memory(hierarchy.levels.front(), options.constraints.gpu_types);

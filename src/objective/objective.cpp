@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <tuple>
 #include <utility>
 
 #include "cheapest_plan.hpp"
-#include "tangram/relax/relaxed_bound.hpp"
+#include "fewest_gpus.hpp"
 #include "tangram/relax/state_memory.hpp"
 #include "walk.hpp"
 
@@ -118,85 +116,6 @@ RequestResult fastest(const Request& request, Walk& walk) {
     result.value = to_seconds(result.found.best.front().closed_form);
     result.bound = to_seconds(result.found.search_bound);
   }
-  return result;
-}
-
-// So many GPUs do not make the time, by work alone.
-std::int64_t too_few_gpus(const model::Model& model, const Walk& walk, Nanoseconds longest) {
-  const double least = relax::relaxed_gpus(model, walk.hierarchy().levels.front(), longest, walk.options().profiles) *
-                       (1 - kRoundingOfGpus);
-  return std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(std::min(least, 1e18))) - 1);
-}
-
-// More GPUs than `none` are needed, and `some` are enough: halves what lies between. A number is enough if a plan makes
-// the time when simulated; it is proven to be too few where none makes it by closed form.
-RequestResult fewest_gpus(const Request& request, const model::Model& model, Walk& walk) {
-  const compose::ObjectiveTuning& tuning = walk.options().tuning.objectives;
-  const Nanoseconds longest = longest_of(request);
-  const auto within = [&](std::int64_t most) {
-    return walk.step({.limit = limit_of(Currency::kGpus, most),
-                      .longest = with_slack(longest),
-                      .top = tuning.plans_to_show,
-                      .timed = true});
-  };
-  const auto fewest_of = [](const std::vector<Shown>& plans) { return std::ranges::min(plans, {}, &Shown::gpus).gpus; };
-  RequestResult result;
-  result.found = within(kNoLimit);
-  std::vector<Shown> plans = walk.shown_within(result.found, longest);
-  if (plans.empty()) {
-    if (!result.found.is_out_of_budget()) result.found.best.clear();
-    return result;
-  }
-  std::int64_t some = fewest_of(plans);
-  std::int64_t none = std::min(too_few_gpus(model, walk, longest), some - 1);
-  result.least = static_cast<double>(none + 1);
-  std::int64_t limit = kNoLimit;  // under which the plans were found
-  std::int64_t proven = none;     // the largest number shown to be too few
-  bool optimal = true;
-  while (none + 1 < some) {
-    const std::int64_t middle = none + (some - none) / 2;
-    SearchResult found = within(middle);
-    std::vector<Shown> fewer = walk.shown_within(found, longest);
-    if (fewer.empty()) {
-      none = middle;
-      const bool is_proven = found.best.empty() ? !found.is_out_of_budget() : found.search_bound > longest;
-      optimal = optimal && is_proven;
-      if (optimal) proven = none;
-      continue;
-    }
-    result.found = std::move(found);
-    plans = std::move(fewer);
-    limit = middle;
-    some = fewest_of(plans);
-  }
-  // Fewer may be enough where plans were found by closed form that take a little longer: they are not all simulated.
-  for (std::int64_t fewer = some - 1, tries = tuning.more_tries; fewer > proven && tries > 0; --tries) {
-    SearchResult found = within(fewer);
-    if (found.best.empty()) break;
-    std::vector<Shown> enough = walk.shown_within(found, longest);
-    if (!enough.empty()) {
-      result.found = std::move(found);
-      plans = std::move(enough);
-      limit = fewer;
-      some = fewest_of(plans);
-    }
-    fewer = std::min(fewer, some) - 1;
-  }
-  if (limit != some) {  // the fastest of those that need so few
-    SearchResult found = within(some);
-    std::vector<Shown> same = walk.shown_within(found, longest);
-    if (!same.empty()) plans = std::move(same);
-    if (!found.best.empty()) result.found = std::move(found);
-  }
-  result.found.best.clear();
-  result.found.timed.clear();
-  for (Shown& shown : plans) {
-    if (shown.gpus == some) result.found.best.push_back(std::move(shown.plan));
-  }
-  compose::keep_best(result.found.best, static_cast<int>(result.found.best.size()));
-  result.value = static_cast<double>(some);
-  result.bound = static_cast<double>(proven + 1);
-  result.found.optimal = result.found.finished = optimal;
   return result;
 }
 

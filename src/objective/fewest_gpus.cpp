@@ -1,0 +1,159 @@
+#include "fewest_gpus.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tangram/relax/relaxed_bound.hpp"
+
+namespace tangram::objective {
+
+namespace {
+
+using TypeNames = std::vector<std::string>;  // empty: all
+
+class FewestGpus {
+ public:
+  FewestGpus(const Request& request, const model::Model& model, Walk& walk)
+      : longest_(request.longest_iteration.value_or(Nanoseconds::max())),
+        walk_(walk),
+        tuning_(walk.options().tuning.objectives),
+        too_few_(too_few_gpus(model, walk, longest_)) {}
+
+  RequestResult run() {
+    look_at_types();
+    if (plans_.empty() && !take(search(kNoLimit, {}, kNoLimit), kNoLimit)) return nothing();
+    proven_ = std::min(too_few_, some_ - 1);
+    halve({});
+    try_fewer();
+    if (limit_ != some_) take_fastest();
+    return conclude();
+  }
+
+ private:
+  SearchResult search(std::int64_t most, const TypeNames& types, std::int64_t labels) {
+    return walk_.step({.limit = limit_of(Currency::kGpus, most),
+                       .longest = with_slack(longest_),
+                       .labels = labels,
+                       .gpu_types = types,
+                       .top = tuning_.plans_to_show,
+                       .timed = true});
+  }
+
+  // One that is hard leaves labels for those after it.
+  SearchResult search(std::int64_t most, const TypeNames& types = {}) {
+    const std::int64_t few = walk_.options().label_budget / tuning_.look_share;
+    return search(most, types, std::max<std::int64_t>(1, types.empty() ? walk_.labels_left() / 4 : few));
+  }
+
+  // Whether a search under the limit has plans that make the time.
+  bool take(SearchResult found, std::int64_t limit, bool all_types = true) {
+    std::vector<Shown> plans = walk_.shown_within(found, longest_);
+    const bool enough = !plans.empty();
+    if (enough) {
+      plans_ = std::move(plans);
+      some_ = std::ranges::min(plans_, {}, &Shown::gpus).gpus;
+      limit_ = all_types ? limit : kNoLimit;
+    }
+    if (all_types && (enough || !has_found_)) {
+      found_ = std::move(found);
+      has_found_ = true;
+    }
+    return enough;
+  }
+
+  void look_at_types() {
+    const auto types = money_by_type(walk_.hierarchy());
+    if (types.size() < 2) return;
+    for (const auto& [name, money] : types) {
+      const std::int64_t fewer = plans_.empty() ? kNoLimit : some_ - 1;
+      if (fewer > too_few_ && take(search(fewer, {name}), fewer, /*all_types=*/false)) halve({name});
+    }
+  }
+
+  void halve(const TypeNames& types) {
+    std::int64_t none = std::min(too_few_, some_ - 1);
+    while (none + 1 < some_) {
+      const std::int64_t middle = none + (some_ - none) / 2;
+      SearchResult found = search(middle, types);
+      const bool is_proven = found.best.empty() ? !found.is_out_of_budget() : found.search_bound > longest_;
+      if (take(std::move(found), middle, types.empty())) continue;
+      none = middle;
+      if (!types.empty()) continue;
+      optimal_ = optimal_ && is_proven;
+      if (optimal_) proven_ = none;
+    }
+  }
+
+  // Fewer may be enough where plans were found by closed form that take a little longer: they are not all simulated.
+  void try_fewer() {
+    std::int64_t tries = tuning_.more_tries;
+    for (std::int64_t fewer = some_ - 1; fewer > proven_ && tries > 0; --tries) {
+      SearchResult found = search(fewer);
+      if (found.best.empty()) return;
+      take(std::move(found), fewer);
+      fewer = std::min(fewer, some_) - 1;
+    }
+  }
+
+  // Of those that need so few.
+  void take_fastest() {
+    const std::int64_t some = some_;
+    std::vector<Shown> before = plans_;
+    SearchResult found = search(some);
+    if (!take(std::move(found), some)) plans_ = std::move(before);
+  }
+
+  RequestResult nothing() {
+    RequestResult result;
+    result.found = std::move(found_);
+    if (!result.found.is_out_of_budget()) result.found.best.clear();
+    return result;
+  }
+
+  RequestResult conclude() {
+    RequestResult result;
+    result.found = std::move(found_);
+    result.found.best.clear();
+    result.found.timed.clear();
+    result.found.infeasible.clear();
+    for (Shown& shown : plans_) {
+      if (shown.gpus == some_) result.found.best.push_back(std::move(shown.plan));
+    }
+    compose::keep_best(result.found.best, static_cast<int>(result.found.best.size()));
+    result.value = static_cast<double>(some_);
+    result.bound = static_cast<double>(proven_ + 1);
+    result.least = static_cast<double>(std::min(too_few_, some_ - 1) + 1);
+    result.found.optimal = result.found.finished = optimal_;
+    return result;
+  }
+
+  Nanoseconds longest_;
+  Walk& walk_;
+  const compose::ObjectiveTuning& tuning_;
+  std::int64_t too_few_;
+  std::int64_t some_ = kNoLimit;
+  std::int64_t proven_ = 0;        // the largest number shown to be too few
+  std::int64_t limit_ = kNoLimit;  // under which the plans were found among all types
+  bool optimal_ = true;
+  bool has_found_ = false;
+  SearchResult found_;  // of all types
+  std::vector<Shown> plans_;
+};
+
+}  // namespace
+
+std::int64_t too_few_gpus(const model::Model& model, const Walk& walk, Nanoseconds longest) {
+  constexpr double kRounding = 1e-9;  // of sums in doubles, relative
+  const double least =
+      relax::relaxed_gpus(model, walk.hierarchy().levels.front(), longest, walk.options().profiles) * (1 - kRounding);
+  return std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(std::min(least, 1e18))) - 1);
+}
+
+RequestResult fewest_gpus(const Request& request, const model::Model& model, Walk& walk) {
+  return FewestGpus(request, model, walk).run();
+}
+
+}  // namespace tangram::objective

@@ -143,11 +143,16 @@ std::vector<ClassShare> BatchMaker::shares_of(const Setting& setting) const {
 }
 
 void BatchMaker::keep_demanded(std::int64_t microbatch, std::vector<ClassShare>& shares) const {
-  const parallelizer::Demands& demands = options_.constraints.demands;
-  const bool divides = !demands.equal_samples || microbatch % demands.degrees->dp == 0;
+  const int demanded = options_.constraints.demands.degrees->gpus();
+  const bool suits = suits_degrees(microbatch);
   for (ClassShare& share : shares) {
-    std::erase_if(share.shapes, [&](int gpus) { return !divides || gpus != demands.degrees->gpus(); });
+    std::erase_if(share.shapes, [&](int gpus) { return !suits || gpus != demanded; });
   }
+}
+
+bool BatchMaker::suits_degrees(std::int64_t microbatch) const {
+  const parallelizer::Demands& demands = options_.constraints.demands;
+  return !demands.degrees || !demands.equal_samples || microbatch % demands.degrees->dp == 0;
 }
 
 void BatchMaker::cut_spending(const cluster::IslandLevel& level, int replicas, std::vector<ClassShare>& shares) const {
@@ -277,9 +282,9 @@ void BatchMaker::drop_by_time(std::int64_t incumbent, std::vector<OptionGroup>& 
 void BatchMaker::drop_by_slices(std::int64_t incumbent, std::vector<OptionGroup>& groups, Batch& batch) const {
   if (!may_screen(incumbent)) return;
   for (OptionGroup& group : groups) {
-    batch.some_slice_fits |= holds_any(group.options, [&](int entry, int) {
-      return SliceLengths(batch.store->at(entry), signatures_, INT64_MAX, 1).longest(1);
-    });
+    batch.some_slice_fits = batch.some_slice_fits || holds_any(group.options, [&](int entry, int) {
+                              return SliceLengths(batch.store->at(entry), signatures_, INT64_MAX, 1).longest(1);
+                            });
     std::erase_if(group.settings, [&](const Setting& setting) {
       if (!is_too_small(setting, group, incumbent, *batch.store)) return false;
       batch.cut.push_back(setting);

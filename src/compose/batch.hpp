@@ -78,6 +78,8 @@ class BatchMaker {
              const SignatureTable& signatures);
 
   [[nodiscard]] const CutPoints& cuts() const { return signatures_.cuts(); }
+  /// Of other sizes no program has any stage: the degrees that are demanded do not divide them.
+  [[nodiscard]] bool suits_degrees(std::int64_t microbatch) const;
 
   /// Asks for all that the programs of one size need, and relaxes them. Those are cut first that can not be of
   /// interest however fast the slices are that were not asked for.

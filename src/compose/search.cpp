@@ -71,13 +71,7 @@ class Searcher {
     int programs = 0;
     for (const SizeSettings& size : sizes_) programs += static_cast<int>(size.settings.size());
     record_.begin(model_, hierarchy_, programs);
-    std::erase_if(sizes_, [&](const SizeSettings& size) { return !suits_degrees(size.microbatch); });
-  }
-
-  // Of other sizes no program has any stage.
-  [[nodiscard]] bool suits_degrees(std::int64_t microbatch) const {
-    const parallelizer::Demands& demands = options_.constraints.demands;
-    return !demands.degrees || !demands.equal_samples || microbatch % demands.degrees->dp == 0;
+    std::erase_if(sizes_, [&](const SizeSettings& size) { return !batches_.suits_degrees(size.microbatch); });
   }
 
   [[nodiscard]] Nanoseconds without_search() const {

@@ -6,7 +6,6 @@
 #include "blocking_timetable.hpp"
 #include "interleaved_timetable.hpp"
 #include "tangram/base/at.hpp"
-#include "zero_bubble_timetable.hpp"
 
 namespace tangram::chain {
 
@@ -16,11 +15,14 @@ constexpr std::int64_t kNotYet = -1;
 
 // One stage on its way through the iteration.
 struct Executor {
-  std::int64_t forward = 0;  // of one microbatch
-  std::int64_t backward = 0;
+  std::int64_t forward = 0;   // of one microbatch
+  std::int64_t backward = 0;  // zero bubble: to the gradient of its input
+  std::int64_t weights = 0;   // of what that puts off
   std::int64_t in_flight = 1;
-  std::int64_t forwards = 0;  // done so far
+  std::int64_t most_held = 1;  // of those in flight, and those whose weight gradients wait
+  std::int64_t forwards = 0;   // done so far
   std::int64_t backwards = 0;
+  std::int64_t released = 0;  // with their weight gradients, where these are put off
   std::int64_t free_at = 0;
   Price next;                              // boundary to the next stage
   std::int64_t down_free_at = 0;           // the link there
@@ -34,11 +36,13 @@ class Run {
   Run(const Program& program, const Chain& chain) : microbatches_(program.microbatches) {
     const auto count = static_cast<std::size_t>(microbatches_);
     for (std::size_t s = 0; s < chain.stages.size(); ++s) {
-      const ChainStage& stage = chain.stages[s];
+      const Candidate& plan = chain.stages[s].candidate;
       Executor executor;
-      executor.forward = stage.candidate.F;
-      executor.backward = stage.candidate.T - stage.candidate.F;
+      executor.forward = plan.F;
+      executor.backward = plan.passage() - plan.F;
+      executor.weights = plan.W;
       executor.in_flight = chain.in_flight[s];
+      executor.most_held = std::max(executor.in_flight, plan.n_max);
       if (s + 1 < chain.stages.size()) executor.next = boundary_after(program, chain, s);
       executor.inputs.assign(count, s == 0 ? 0 : kNotYet);
       executor.output_grads.assign(count, s + 1 == chain.stages.size() ? 0 : kNotYet);
@@ -46,14 +50,16 @@ class Run {
     }
   }
 
-  // [stage] when its last backward pass ends.
+  // [stage] when its last backward pass ends, and what that has put off.
   std::vector<std::int64_t> ends() {
     while (executors_.front().backwards < microbatches_) {
       for (std::size_t s = 0; s < executors_.size(); ++s) advance(s);
       for (std::size_t s = executors_.size(); s-- > 0;) advance(s);
     }
     std::vector<std::int64_t> result;
-    for (const Executor& executor : executors_) result.push_back(executor.free_at);
+    for (const Executor& executor : executors_) {
+      result.push_back(executor.free_at + (microbatches_ - executor.released) * executor.weights);
+    }
     return result;
   }
 
@@ -65,6 +71,7 @@ class Run {
       const bool forward = stage.forwards < microbatches_ && stage.forwards - stage.backwards < stage.in_flight;
       const std::int64_t ready = forward ? at(stage.inputs, stage.forwards) : at(stage.output_grads, stage.backwards);
       if (ready == kNotYet) return;
+      if (stage.weights > 0) work_out_weights(stage, ready, forward);
       stage.free_at = std::max(stage.free_at, ready) + (forward ? stage.forward : stage.backward);
       if (forward) {
         send_down(s);
@@ -73,6 +80,16 @@ class Run {
         send_up(s);
         ++stage.backwards;
       }
+    }
+  }
+
+  // Those that start before the next pass can, and those that have to make room for it.
+  static void work_out_weights(Executor& stage, std::int64_t ready, bool forward) {
+    while (stage.released < stage.backwards) {
+      const bool is_full = forward && stage.forwards - stage.released >= stage.most_held;
+      if (stage.free_at >= ready && !is_full) return;
+      stage.free_at += stage.weights;
+      ++stage.released;
     }
   }
 
@@ -101,7 +118,6 @@ class Run {
 
 std::vector<std::int64_t> ends_of(const Program& program, const Chain& chain) {
   if (program.is_interleaved()) return interleaved_ends(program, chain);
-  if (program.zero_bubble) return zero_bubble_ends(program, chain);
   return program.blocking_transfers ? blocking_ends(program, chain) : Run(program, chain).ends();
 }
 

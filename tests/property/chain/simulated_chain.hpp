@@ -16,47 +16,25 @@ namespace tangram::tests {
   return program.price(chain.stages[s].last, key(s), key(s + 1));
 }
 
-/// Iteration time, ns.
+/// Iteration time, ns. Under zero bubble what memory holds beyond those in flight waits for its weight gradients.
 [[nodiscard]] inline std::int64_t simulated(const chain::Program& program, const chain::Chain& chain,
                                             simulate::Transfers transfers = simulate::Transfers::kOverlapped) {
   simulate::Schedule schedule;
   simulate::SimPipeline& pipeline = schedule.pipelines.emplace_back();
   pipeline.microbatches = program.microbatches;
   pipeline.transfers = transfers;
+  if (program.zero_bubble) pipeline.kind = simulate::ScheduleKind::kZeroBubble;
   for (std::size_t s = 0; s < chain.stages.size(); ++s) {
     const chain::Candidate& plan = chain.stages[s].candidate;
     simulate::SimStage stage;
     stage.parts.push_back(
         {Nanoseconds(plan.F), Nanoseconds(plan.T - plan.F), Nanoseconds(plan.A - plan.T), Nanoseconds(plan.o)});
-    stage.warmup = std::min(chain.in_flight[s], program.microbatches) - 1;
-    if (s + 1 < chain.stages.size()) {
-      const chain::Price hop = hop_after(program, chain, s);
-      stage.latency = Nanoseconds(hop.latency);
-      stage.occupancy = Nanoseconds(hop.occupancy);
-    }
-    pipeline.stages.push_back(std::move(stage));
-  }
-  return simulate::simulate(schedule).iteration.value();
-}
-
-/// The same under zero bubble: what memory holds beyond those in flight waits for its weight gradients.
-[[nodiscard]] inline std::int64_t simulated_zero_bubble(const chain::Program& program, const chain::Chain& chain) {
-  simulate::Schedule schedule;
-  simulate::SimPipeline& pipeline = schedule.pipelines.emplace_back();
-  pipeline.kind = simulate::ScheduleKind::kZeroBubble;
-  pipeline.microbatches = program.microbatches;
-  for (std::size_t s = 0; s < chain.stages.size(); ++s) {
-    const chain::Candidate& plan = chain.stages[s].candidate;
-    simulate::SimStage stage;
-    simulate::SimPart& part = stage.parts.emplace_back();
-    part.forward = Nanoseconds(plan.F);
-    part.backward = Nanoseconds(plan.T - plan.F);
-    part.exposed_sync = Nanoseconds(plan.A - plan.T);
-    part.optimizer_step = Nanoseconds(plan.o);
-    part.weight_gradient = Nanoseconds(plan.W);
+    stage.parts.back().weight_gradient = Nanoseconds(plan.W);
     const std::int64_t in_flight = std::min(chain.in_flight[s], program.microbatches);
     stage.warmup = in_flight - 1;
-    stage.deferrable = std::max<std::int64_t>(0, std::min(plan.n_max, program.microbatches) - in_flight);
+    if (program.zero_bubble) {
+      stage.deferrable = std::max<std::int64_t>(0, std::min(plan.n_max, program.microbatches) - in_flight);
+    }
     if (s + 1 < chain.stages.size()) {
       const chain::Price hop = hop_after(program, chain, s);
       stage.latency = Nanoseconds(hop.latency);

@@ -93,7 +93,7 @@ std::vector<double> shares_of_closed_form(std::mt19937_64& random, double unlike
     Program program;
     Chain chain = random_pipeline(random, unlike, latency, program);
     if (!evaluate(program, chain)) continue;
-    const std::int64_t time = simulated_zero_bubble(program, chain);
+    const std::int64_t time = simulated(program, chain);
     REQUIRE(time == timetable(program, chain));
     REQUIRE(time >= least_time(program, chain));
     shares.push_back(static_cast<double>(time) / static_cast<double>(chain.time));
@@ -200,7 +200,7 @@ TEST_CASE("timetables under zero bubble are what the simulator says, and no slow
     std::int64_t fastest = INT64_MAX;
     for (const Chain& chain : result.chains) {
       const std::int64_t time = timetable(program, chain);
-      REQUIRE(time == simulated_zero_bubble(program, chain));
+      REQUIRE(time == simulated(program, chain));
       REQUIRE(time >= least_time(program, chain));
       Chain whole = chain;
       for (ChainStage& stage : whole.stages) stage.candidate.W = 0;
@@ -209,7 +209,7 @@ TEST_CASE("timetables under zero bubble are what the simulator says, and no slow
       shares.push_back(static_cast<double>(time) / static_cast<double>(chain.time));
     }
     for (const TimedChain& timed : result.timed) {
-      REQUIRE(timed.time == simulated_zero_bubble(program, timed.chain));
+      REQUIRE(timed.time == simulated(program, timed.chain));
       REQUIRE(timed.time >= least_time(program, timed.chain));
     }
     if (!result.timed.empty()) better += result.timed.front().time < fastest ? 1 : 0;

@@ -180,6 +180,7 @@ Batch BatchMaker::prepare(const std::vector<Setting>& settings, std::int64_t inc
     batch.store->ask(entries_of(groups), few_lengths(signatures_.segments(), options_.tuning.programs.dense_slices));
     if (give_up_if_late(batch)) return batch;
     drop_by_slices(incumbent, groups, batch);
+    batch.no_chunked = may_screen(incumbent) && !leaves_chunked(groups, incumbent, *batch.store);
     add_candidates(groups, batch);
     relax_programs(batch, incumbent);
     if (give_up_if_late(batch)) return batch;
@@ -191,6 +192,14 @@ Batch BatchMaker::prepare(const std::vector<Setting>& settings, std::int64_t inc
   if (give_up_if_late(batch)) return batch;
   relax_programs(batch, incumbent);
   give_up_if_late(batch);
+  return batch;
+}
+
+Batch BatchMaker::screened_before(const std::vector<Setting>& settings) const {
+  Batch batch;
+  batch.settings = settings;
+  batch.store = store_for(settings);
+  batch.cut = settings;
   return batch;
 }
 
@@ -269,7 +278,9 @@ void BatchMaker::drop_by_time(std::int64_t incumbent, std::vector<OptionGroup>& 
   if (!may_screen(incumbent)) return;
   const FrontierStore& store = *batch.store;
   std::erase_if(groups, [&](const OptionGroup& group) {
-    const std::int64_t slowest = slowest_of_interest(group.settings.front(), incumbent - 1);
+    // Of most chunks stages may be slowest.
+    const Setting& setting = *std::ranges::max_element(group.settings, {}, &Setting::chunks);
+    const std::int64_t slowest = slowest_in(group, setting, incumbent, store);
     const auto held = [&](int entry, int) { return blocks_by_time(store.at(entry).one_segment, slowest); };
     if (!is_too_small(group, signatures_.segments() - 2, held)) return false;
     batch.cut.insert(batch.cut.end(), group.settings.begin(), group.settings.end());
@@ -294,14 +305,46 @@ void BatchMaker::drop_by_slices(std::int64_t incumbent, std::vector<OptionGroup>
   std::erase_if(groups, [](const OptionGroup& group) { return group.settings.empty(); });
 }
 
+// Of the latency only what blocks between the ends take counts, and nothing where weight gradients are put off.
+std::int64_t BatchMaker::slowest_in(const OptionGroup& group, const Setting& setting, std::int64_t incumbent,
+                                    const FrontierStore& store) const {
+  double fastest = 0;
+  for (const auto& parts : group.options) {
+    for (const OptionPart& part : parts) {
+      const double block = store.at(part.entry).one_segment;
+      if (block > 0 && (fastest == 0 || block < fastest)) fastest = block;
+    }
+  }
+  const std::int64_t latency = store.may_put_off() ? 0 : least_time(fastest, signatures_.segments() - 2);
+  return slowest_stage(incumbent - 1, latency, setting.microbatches, setting.chunks);
+}
+
+bool BatchMaker::leaves_chunked(const std::vector<OptionGroup>& groups, std::int64_t incumbent,
+                                const FrontierStore& store) const {
+  for (const OptionGroup& group : groups) {
+    for (Setting setting : group.settings) {
+      for (const int chunks : options_.constraints.later_chunks) {
+        setting.chunks = chunks;
+        if (!can_have_chunks(model_, setting.microbatches, chunks)) continue;
+        if (!is_too_small(setting, group, incumbent, store)) return true;
+      }
+    }
+  }
+  return false;
+}
+
 bool BatchMaker::is_too_small(const Setting& setting, const OptionGroup& group, std::int64_t incumbent,
                               const FrontierStore& store) const {
-  const std::int64_t slowest = slowest_of_interest(setting, incumbent - 1);
+  const std::int64_t slowest = slowest_in(group, setting, incumbent, store);
   std::map<int, SliceLengths> lengths;
-  return is_too_small(group, signatures_.segments(), [&](int entry, int depth) {
-    const auto [known, added] = lengths.try_emplace(entry, store.at(entry), signatures_, slowest, setting.chunks);
-    return known->second.longest(least_in_flight(depth, setting.microbatches, setting.chunks));
-  });
+  const auto lengths_of = [&](int entry) -> const SliceLengths& {
+    return lengths.try_emplace(entry, store.at(entry), signatures_, slowest, setting.chunks).first->second;
+  };
+  const auto in_flight = [&](int depth) { return least_in_flight(depth, setting.microbatches, setting.chunks); };
+  return is_too_small(group, signatures_.segments(),
+                      [&](int entry, int depth) { return lengths_of(entry).longest(in_flight(depth)); }) ||
+         is_too_small(group, signatures_.alike(),
+                      [&](int entry, int depth) { return lengths_of(entry).longest_alike(in_flight(depth)); });
 }
 
 bool BatchMaker::give_up_if_late(Batch& batch) const {

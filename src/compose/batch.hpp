@@ -57,6 +57,7 @@ struct Batch {
   std::vector<CandidateProgram> candidates;  ///< whose relaxation is better than the incumbent
   std::vector<Setting> cut;                  ///< the others
   bool some_slice_fits = false;
+  bool no_chunked = false;  ///< screening leaves none of its settings with one of Constraints::later_chunks
   bool late = false;  ///< the deadline ended its preparation: without candidates, nothing is known of its settings
 };
 
@@ -84,6 +85,9 @@ class BatchMaker {
   /// Asks for all that the programs of one size need, and relaxes them. Those are cut first that can not be of
   /// interest however fast the slices are that were not asked for.
   [[nodiscard]] Batch prepare(const std::vector<Setting>& settings, std::int64_t incumbent) const;
+
+  /// The same of a size of which screening leaves none, as is known already.
+  [[nodiscard]] Batch screened_before(const std::vector<Setting>& settings) const;
 
   /// One program with the largest shapes alone, without mixed stages. Slices that take longer than plans of `time` (ns)
   /// allow are not asked for.
@@ -118,6 +122,10 @@ class BatchMaker {
   void add_mixed(std::int64_t incumbent, std::vector<OptionGroup>& groups, FrontierStore& store) const;
   void drop_by_time(std::int64_t incumbent, std::vector<OptionGroup>& groups, Batch& batch) const;
   void drop_by_slices(std::int64_t incumbent, std::vector<OptionGroup>& groups, Batch& batch) const;
+  [[nodiscard]] bool leaves_chunked(const std::vector<OptionGroup>& groups, std::int64_t incumbent,
+                                    const FrontierStore& store) const;
+  [[nodiscard]] std::int64_t slowest_in(const OptionGroup& group, const Setting& setting, std::int64_t incumbent,
+                                        const FrontierStore& store) const;
   [[nodiscard]] bool is_too_small(const OptionGroup& group, int segments, const HeldBlocks& held) const;
   [[nodiscard]] bool is_too_small(const Setting& setting, const OptionGroup& group, std::int64_t incumbent,
                                   const FrontierStore& store) const;

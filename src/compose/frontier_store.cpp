@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "staircases.hpp"
+#include "tangram/base/at.hpp"
 #include "tangram/cost/stage.hpp"
 
 namespace tangram::compose {
@@ -59,6 +60,17 @@ void lengthen(std::vector<int>& kinds, const std::vector<int>& segments, int len
   }
 }
 
+// The longest range of equal numbers, [first, last).
+std::pair<int, int> longest_run(const std::vector<int>& numbers) {
+  std::pair<int, int> longest{0, 0};
+  int first = 0;
+  for (int last = 1; last <= static_cast<int>(numbers.size()); ++last) {
+    if (tangram::at(numbers, last - 1) != tangram::at(numbers, first)) first = last - 1;
+    if (last - first > longest.second - longest.first) longest = {first, last};
+  }
+  return longest;
+}
+
 }  // namespace
 
 SignatureTable::SignatureTable(const model::Model& model, CutPoints cuts)
@@ -81,6 +93,19 @@ SignatureTable::SignatureTable(const model::Model& model, CutPoints cuts)
         by_length_[static_cast<std::size_t>(length)].push_back(entry->second);
       }
       ids_[at(first, last)] = entry->second;
+    }
+  }
+  count_alike(segments);
+}
+
+void SignatureTable::count_alike(const std::vector<int>& kinds) {
+  const auto [begin, end] = longest_run(kinds);
+  alike_ = end - begin;
+  alike_in_.assign(entries_.size(), 0);
+  for (int first = 0; first < segments_; ++first) {
+    for (int last = first + 1; last <= segments_; ++last) {
+      int& most = alike_in_[static_cast<std::size_t>(id(first, last))];
+      most = std::max(most, std::min(last, end) - std::max(first, begin));
     }
   }
 }

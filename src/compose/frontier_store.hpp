@@ -44,10 +44,14 @@ class SignatureTable {
     return chunks == 1 || chunked_.has(cuts_.block(entry(id).first), cuts_.block(entry(id).last), chunks);
   }
   [[nodiscard]] const ChunkedSlices& chunked() const { return chunked_; }
+  /// The most segments in a row that are alike, and how many of them slices of a signature have at most.
+  [[nodiscard]] int alike() const { return alike_; }
+  [[nodiscard]] int alike_in(int id) const { return alike_in_[static_cast<std::size_t>(id)]; }
   /// Ids by number of segments, ascending; equal numbers together.
   [[nodiscard]] const std::vector<std::vector<int>>& by_length() const { return by_length_; }
 
  private:
+  void count_alike(const std::vector<int>& kinds);  // of segments
   [[nodiscard]] std::size_t at(int first, int last) const {
     return static_cast<std::size_t>(first) * static_cast<std::size_t>(segments_ + 1) + static_cast<std::size_t>(last);
   }
@@ -57,6 +61,8 @@ class SignatureTable {
   std::vector<Entry> entries_;
   std::vector<int> ids_;
   std::vector<std::vector<int>> by_length_;
+  int alike_ = 0;
+  std::vector<int> alike_in_;
 };
 
 /// A partial plan without its texts: there are millions of plans, of few authors.

@@ -144,26 +144,39 @@ double blocks_by_time(double block, std::int64_t slowest) {
   return block > 0 ? std::floor(static_cast<double>(slowest) / std::max(1.0, block - kRounding)) : 0;
 }
 
+std::int64_t least_time(double block, int blocks) {
+  return static_cast<std::int64_t>(std::max(0.0, block - kRounding) * std::max(0, blocks));
+}
+
 // A slice that fits is made of shorter ones that do.
 SliceLengths::SliceLengths(const ShapePlans& entry, const SignatureTable& signatures, std::int64_t slowest, int chunks)
-    : most_in_flight_(1, 0) {
+    : anywhere_(1, 0), alike_(static_cast<std::size_t>(signatures.alike()) + 1, 0) {
   for (int segments = 1; segments <= signatures.segments(); ++segments) {
     bool fits = false;
-    std::int64_t most = 0;
+    anywhere_.push_back(0);
     for (const int id : at(signatures.by_length(), segments)) {
       const std::int64_t held = most_in_flight(at(entry.staircases, id), slowest);
       fits = fits || held > 0;
-      if (signatures.is_stage(id, chunks)) most = std::max(most, held);
+      if (!signatures.is_stage(id, chunks)) continue;
+      anywhere_.back() = std::max(anywhere_.back(), held);
+      std::int64_t& most = at(alike_, signatures.alike_in(id));
+      most = std::max(most, held);
     }
     if (!fits) return;
-    most_in_flight_.push_back(most);
   }
 }
 
-double SliceLengths::longest(std::int64_t in_flight) const {
-  std::size_t segments = most_in_flight_.size() - 1;
-  while (segments > 0 && most_in_flight_[segments] < in_flight) --segments;
+double SliceLengths::longest_of(const std::vector<std::int64_t>& most, std::int64_t in_flight) {
+  std::size_t segments = most.size() - 1;
+  while (segments > 0 && most[segments] < in_flight) --segments;
   return static_cast<double>(segments);
+}
+
+std::int64_t slowest_stage(std::int64_t time, std::int64_t latency, std::int64_t microbatches, int chunks) {
+  const std::int64_t whole = time / microbatches;
+  const std::int64_t passes = microbatches * chunks;
+  if (passes == 1) return whole;
+  return std::min(whole, std::max<std::int64_t>(0, (time * chunks - latency) / (passes - 1)));
 }
 
 // Of several chunks in passes of one: those in flight, and those of a group, which has a microbatch for each stage.
@@ -171,6 +184,18 @@ std::int64_t least_in_flight(std::int64_t depth, std::int64_t microbatches, int 
   if (chunks == 1) return std::min(depth, microbatches);
   const std::int64_t passes = 2 * depth - 1 + (chunks - 1) * depth;
   return std::min((passes + chunks - 1) / chunks, microbatches);
+}
+
+void ScreenedSizes::note(std::int64_t microbatch, std::int64_t incumbent) {
+  const std::scoped_lock lock(mutex_);
+  std::int64_t& known = incumbents_[microbatch];
+  known = std::max(known, incumbent);
+}
+
+bool ScreenedSizes::has(std::int64_t microbatch, std::int64_t incumbent) const {
+  const std::scoped_lock lock(mutex_);
+  const auto known = incumbents_.find(microbatch);
+  return known != incumbents_.end() && incumbent <= known->second;
 }
 
 double most_blocks(const std::vector<ClassShare>& shares, const std::vector<std::vector<OptionPart>>& options,

@@ -30,14 +30,16 @@ class Searcher {
  public:
   Searcher(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
            std::span<const parallelizer::Parallelizer* const> parallelizers, const SearchOptions& options,
-           const SignatureTable& signatures, const ProgressCallback& progress)
+           const SignatureTable& signatures, ScreenedSizes& screened, const ProgressCallback& progress)
       : model_(model),
         hierarchy_(hierarchy),
         parallelizers_(parallelizers),
         options_(options),
         tuning_(options.tuning.programs),
         batches_(model, hierarchy, parallelizers, options, signatures),
-        record_(batches_, options, progress, is_small() ? static_cast<std::size_t>(tuning_.last_starts) : 1) {}
+        screened_(screened),
+        record_(batches_, options, progress,
+                looks_at_timetables() ? static_cast<std::size_t>(tuning_.last_starts) : 1) {}
 
   SearchResult run() {
     if (has_too_many_classes()) return std::move(record_.result());
@@ -134,15 +136,20 @@ class Searcher {
       const std::int64_t incumbent = after[next < at_once ? 0 : next + 1 - at_once];
       return SolveRecord{next++, incumbent, {}};
     };
-    const auto work = [&](SolveRecord& record) {
-      record.batch = batches_.prepare(sizes_[record.size].settings, record.incumbent);
-    };
+    const auto work = [&](SolveRecord& record) { record.batch = prepare(sizes_[record.size], record.incumbent); };
     const auto end = [&](SolveRecord& record) {
       solve(record.batch, unfinished);
       after[record.size + 1] = record_.incumbent();
     };
     run_in_order<SolveRecord>(at_once, begin, work, end);
     for (; next < sizes_.size(); ++next) leave_open(sizes_[next].settings, unfinished);
+  }
+
+  [[nodiscard]] Batch prepare(const SizeSettings& size, std::int64_t incumbent) const {
+    if (screened_.has(size.microbatch, incumbent)) return batches_.screened_before(size.settings);
+    Batch batch = batches_.prepare(size.settings, incumbent);
+    if (batch.no_chunked) screened_.note(size.microbatch, incumbent);
+    return batch;
   }
 
   // Nothing is known of them.
@@ -182,29 +189,60 @@ class Searcher {
 
   // ---- timetables: programs none of whose closed forms is the best may hold the fastest one ----
 
-  [[nodiscard]] bool is_worth_timetables() const {
-    return tuning_.small_fleet_timetables && options_.timed && record_.has_plan() && is_small();
+  [[nodiscard]] bool is_small() const { return gpus() <= tuning_.timetable_gpus; }
+
+  // Where a stage holds no more microbatches than its place asks for, closed forms leave little open.
+  [[nodiscard]] bool looks_at_timetables() const {
+    const bool is_free = options_.constraints.semantics.warmup == runtime::Warmup::kFree;
+    return is_small() || (is_free && gpus() <= tuning_.near_timetable_gpus);
   }
 
-  [[nodiscard]] bool is_small() const {
-    return gpu_count(hierarchy_.levels.front(), options_.constraints.gpu_types) <= tuning_.timetable_gpus;
+  [[nodiscard]] int gpus() const { return gpu_count(hierarchy_.levels.front(), options_.constraints.gpu_types); }
+
+  [[nodiscard]] bool is_worth_timetables() const {
+    return tuning_.small_fleet_timetables && options_.timed && record_.has_plan() && looks_at_timetables();
+  }
+
+  // Closed forms below this (ns) are of interest.
+  [[nodiscard]] std::int64_t timetables_below() const {
+    const double reach = is_small() ? tuning_.timetable_reach : tuning_.near_timetable_reach;
+    return static_cast<std::int64_t>((1 + reach) * static_cast<double>(record_.best()));
   }
 
   // On small fleets, where few microbatches fill a pipeline and the two differ most, all programs within reach are
   // looked at once more.
   void look_for_timetables() {
-    const auto reach = static_cast<std::int64_t>((1 + tuning_.timetable_reach) * static_cast<double>(record_.best()));
-    for (const SizeSettings& size : sizes_) {
-      if (is_late()) return;
-      Batch batch = batches_.prepare(size.settings, reach);
+    struct LookRecord {
+      std::size_t size = 0;
+      Goal goal;
+      Batch batch;
+    };
+    const auto next_goal = [&, below = timetables_below()] {
       Goal goal = record_.goal(record_.accepted_gap(), 0);
-      goal.incumbent = reach;
+      goal.incumbent = below;
       goal.only_timetables = true;
-      tbb::parallel_for(std::size_t{0}, batch.candidates.size(),
-                        [&](std::size_t i) { batches_.solve(batch.candidates[i], *batch.store, goal); });
-      record_.count_queries(*batch.store);
-      for (CandidateProgram& candidate : batch.candidates) record_.take_timed(candidate, batch.store);
-    }
+      return goal;
+    };
+    std::vector<Goal> after(sizes_.size() + 1, next_goal());  // [n] once the first n sizes are looked at
+    const auto at_once = static_cast<std::size_t>(tuning_.sizes_at_once);
+    std::size_t next = 0;
+    const auto begin = [&]() -> std::optional<LookRecord> {
+      if (next == sizes_.size() || is_late()) return std::nullopt;
+      const Goal& goal = after[next < at_once ? 0 : next + 1 - at_once];
+      return LookRecord{next++, goal, {}};
+    };
+    const auto work = [&](LookRecord& look) {
+      look.batch = batches_.prepare(sizes_[look.size].settings, look.goal.incumbent);
+      std::vector<CandidateProgram>& candidates = look.batch.candidates;
+      tbb::parallel_for(std::size_t{0}, candidates.size(),
+                        [&](std::size_t i) { batches_.solve(candidates[i], *look.batch.store, look.goal); });
+    };
+    const auto end = [&](LookRecord& look) {
+      record_.count_queries(*look.batch.store);
+      for (CandidateProgram& candidate : look.batch.candidates) record_.take_timed(candidate, look.batch.store);
+      after[look.size + 1] = next_goal();
+    };
+    run_in_order<LookRecord>(at_once, begin, work, end);
   }
 
   const model::Model& model_;
@@ -213,6 +251,7 @@ class Searcher {
   const SearchOptions& options_;
   const ProgramTuning& tuning_;
   BatchMaker batches_;
+  ScreenedSizes& screened_;
   SearchRecord record_;
   std::vector<SizeSettings> sizes_;  // in the order of trying
 };
@@ -230,15 +269,16 @@ SignatureTable signatures_of(const model::Model& model, const SearchOptions& opt
 
 SearchResult search_slices(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                            std::span<const parallelizer::Parallelizer* const> parallelizers,
-                           const SearchOptions& options, const SignatureTable& signatures,
+                           const SearchOptions& options, const SignatureTable& signatures, ScreenedSizes& screened,
                            const ProgressCallback& progress) {
-  return Searcher(model, hierarchy, parallelizers, options, signatures, progress).run();
+  return Searcher(model, hierarchy, parallelizers, options, signatures, screened, progress).run();
 }
 
 SearchResult search(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                     std::span<const parallelizer::Parallelizer* const> parallelizers, const SearchOptions& options,
                     const ProgressCallback& progress) {
-  return search_slices(model, hierarchy, parallelizers, options, signatures_of(model, options), progress);
+  ScreenedSizes screened;
+  return search_slices(model, hierarchy, parallelizers, options, signatures_of(model, options), screened, progress);
 }
 
 }  // namespace tangram::compose

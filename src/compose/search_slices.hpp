@@ -1,10 +1,12 @@
-// search() of a model whose slices are known: the cases of a target have them in common. Goes in: what search() takes,
-// and the slices that its cuts make. Comes out: as search() has it.
+// search() beside others of the same model: the cases of a target have its slices in common, and what was screened of
+// them. Goes in: what search() takes, the slices that its cuts make, and sizes that need not be looked at. Comes out:
+// as search() has it, and more such sizes.
 #pragma once
 
 #include <span>
 
 #include "frontier_store.hpp"
+#include "screening.hpp"
 #include "tangram/compose/search.hpp"
 
 namespace tangram::compose {
@@ -15,6 +17,6 @@ namespace tangram::compose {
 [[nodiscard]] SearchResult search_slices(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                                          std::span<const parallelizer::Parallelizer* const> parallelizers,
                                          const SearchOptions& options, const SignatureTable& signatures,
-                                         const ProgressCallback& progress);
+                                         ScreenedSizes& screened, const ProgressCallback& progress);
 
 }  // namespace tangram::compose

@@ -352,11 +352,6 @@ void add_members_of_all(const cluster::IslandLevel& level, int replicas, std::ve
   }
 }
 
-// Two stages at least, and a group of two microbatches.
-bool can_have_chunks(const model::Model& model, std::int64_t microbatches, int chunks) {
-  return chunks == 1 || (model.block_count() >= 2 * chunks && microbatches > 1);
-}
-
 // Of all reaches and numbers of chunks.
 void add_settings(const model::Model& model, const SearchOptions& options, const std::vector<Reach>& reaches,
                   Setting setting, std::vector<Setting>& settings) {
@@ -371,6 +366,10 @@ void add_settings(const model::Model& model, const SearchOptions& options, const
 }
 
 }  // namespace
+
+bool can_have_chunks(const model::Model& model, std::int64_t microbatches, int chunks) {
+  return chunks == 1 || (model.block_count() >= 2 * chunks && microbatches > 1);
+}
 
 std::vector<SizeSettings> settings_by_size(const model::Model& model, const cluster::IslandHierarchy& hierarchy,
                                            const SearchOptions& options) {

@@ -125,6 +125,9 @@ struct Setting {
   }
 };
 
+/// Whether a pipeline with so many microbatches may have so many model chunks a stage.
+[[nodiscard]] bool can_have_chunks(const model::Model& model, std::int64_t microbatches, int chunks);
+
 /// Settings of one microbatch size; never without any.
 struct SizeSettings {
   std::int64_t microbatch = 1;

@@ -1,7 +1,5 @@
 #include "tangram/compose/target.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -12,14 +10,8 @@
 #include <tuple>
 #include <utility>
 
-#include "colocated_search.hpp"
-#include "search_slices.hpp"
 #include "space.hpp"
-#include "tangram/base/problem.hpp"
-#include "tangram/chain/program.hpp"
 #include "tangram/parallelizer/degrees.hpp"
-#include "tangram/relax/state_memory.hpp"
-#include "target_cases.hpp"
 
 namespace tangram::compose {
 
@@ -87,10 +79,14 @@ Constraints common_demands(const Runtime& runtime, const model::Job& job) {
 /// Numbers of model chunks that are tried.
 constexpr std::array kUsualChunks{2, 3, 4, 6, 8};
 
-/// The same cases under interleaved 1F1B, which come last: the best plan of the others spares much of them (CutOffs).
-void add_interleaved(const Runtime& runtime, const model::Job& job, std::span<const Constraints> plain,
-                     std::vector<Constraints>& cases) {
-  if (!runtime.interleaved || !job.allow.interleaving || !job.allow.pipeline) return;
+bool interleaves(const Runtime& runtime, const model::Job& job) {
+  return runtime.interleaved && job.allow.interleaving && job.allow.pipeline;
+}
+
+/// The same cases under interleaved 1F1B, which come last: the best plan of the others spares much of them (CutOffs),
+/// and what was screened of them the rest (ScreenedSizes).
+void add_interleaved(const Runtime& runtime, std::span<const Constraints> plain, std::vector<Constraints>& cases) {
+  for (Constraints& constraints : cases) constraints.later_chunks.assign(kUsualChunks.begin(), kUsualChunks.end());
   for (const Constraints& constraints : plain) {
     cases.push_back(constraints);
     cases.back().semantics = *runtime.interleaved;
@@ -214,38 +210,6 @@ void add_cases_of_experts(const Runtime& runtime, const model::Model& model, Con
   cases.push_back(std::move(constraints));
 }
 
-/// Whether hosts have GPU types beside the one that the runtime uses of them.
-bool leaves_types_idle(const Runtime& runtime, const cluster::IslandHierarchy& hierarchy) {
-  return runtime.has(Rule::kOneTypeAHost) && !mixed_hosts(hierarchy).empty();
-}
-
-void explain_idle_types(const Runtime& runtime, Diagnostics& infeasible) {
-  for (Diagnostic& d : infeasible) {
-    d.hint = fmt::format(
-        "{} uses one GPU type of a host, and hosts of this fleet have several: --target megatron uses all of them; or "
-        "{}",
-        runtime.title, d.hint);
-  }
-}
-
-bool is_near(const std::optional<cost::Degrees>& degrees, const std::vector<cost::Degrees>& wanted) {
-  return wanted.empty() || !degrees || std::ranges::any_of(wanted, [&](const cost::Degrees& other) {
-           return other.tp == degrees->tp && other.gpus() == degrees->gpus();
-         });
-}
-
-std::string chunk_rule() {
-  return fmt::format("interleaved: {} model chunks a stage, blocks that are unlike the rest in the first or last chunk",
-                     fmt::join(kUsualChunks, ", "));
-}
-
-/// Where a schedule is wanted that the job's techniques leave out.
-Diagnostics nothing_to_search() {
-  return {problem(ErrorKind::kInfeasible, "schedule-forbidden",
-                  "the wanted schedule, or the wanted GPU types and degrees, are not among what the job allows",
-                  "allow the techniques interleaving and pipeline, or take --schedule any")};
-}
-
 /// What a placement of encoders adds to the cases of a target.
 std::vector<Constraints> placed(std::vector<Constraints> cases, EncoderPlacement placement) {
   for (Constraints& constraints : cases) {
@@ -253,93 +217,6 @@ std::vector<Constraints> placed(std::vector<Constraints> cases, EncoderPlacement
     constraints.demands.encoders_together |= placement == EncoderPlacement::kHomogeneous;
   }
   return cases;
-}
-
-std::string placement_rule(EncoderPlacement placement) {
-  return placement == EncoderPlacement::kHomogeneous
-             ? "placement homogeneous: one set of degrees for all stages, the first has all encoders"
-             : "placement disjoint: each encoder is one stage, without other blocks";
-}
-
-bool has_schedule(const Constraints& constraints, std::optional<runtime::Schedule> wanted) {
-  const bool interleaved = std::ranges::max(constraints.chunks) > 1;
-  return !wanted || interleaved == (*wanted == runtime::Schedule::kInterleaved);
-}
-
-/// Of no runtime in particular interleaved chunks are searched only where they are asked for: it takes many times as
-/// long.
-std::optional<runtime::Schedule> schedule_of(Target target, const SearchOptions& options) {
-  if (options.schedule || target != Target::kGeneric) return options.schedule;
-  return runtime::Schedule::k1F1B;
-}
-
-/// What plans of the next case must be faster than. The cases without chunks come first, and their best by closed form
-/// cuts those that follow. Closed forms of interleaved plans may be above what these take where those of plain ones are
-/// not: the best plain one cuts them by what it takes pass by pass, and as far above that as timetables are looked at.
-class CutOffs {
- public:
-  explicit CutOffs(const SearchOptions& options)
-      : given_(options.incumbent), accepted_gap_(options.accepted_gap), reach_(options.tuning.solver.timetable_reach) {}
-
-  void note(const SearchResult& found, bool interleaved) {
-    if (!found.best.empty()) {
-      Nanoseconds& best = interleaved ? interleaved_ : plain_;
-      best = std::min(best, of_interest(found.best.front().closed_form));
-    }
-    if (!found.timed.empty()) fastest_ = std::min(fastest_, found.timed.front().time);
-  }
-
-  /// By closed form. Without labels no other schedule is looked at any further.
-  [[nodiscard]] Nanoseconds next(bool interleaved, bool has_labels) const {
-    const Nanoseconds best = std::min(plain_, interleaved_);
-    if (!interleaved || !has_labels || fastest_ == Nanoseconds::max()) return std::min(given_, best);
-    const Nanoseconds near(static_cast<std::int64_t>((1 + reach_) * fastest_.as_double()));
-    return std::min({given_, interleaved_, std::max(best, near)});
-  }
-
- private:
-  [[nodiscard]] Nanoseconds of_interest(Nanoseconds time) const {
-    return Nanoseconds(chain::of_interest(time.value(), accepted_gap_));
-  }
-
-  Nanoseconds given_;
-  double accepted_gap_;
-  double reach_;
-  Nanoseconds plain_ = Nanoseconds::max();
-  Nanoseconds interleaved_ = Nanoseconds::max();
-  Nanoseconds fastest_ = Nanoseconds::max();  // pass by pass
-};
-
-/// What a case says of the plans it did not find. Without a plan of its own it is either through, and has none that is
-/// better than the incumbent, or out of budget.
-Nanoseconds bound_of(const SearchResult& found) {
-  if (!found.best.empty()) return found.search_bound;
-  return found.is_out_of_budget() ? found.search_bound : Nanoseconds::max();
-}
-
-/// Leaves of the types of a case those that are wanted; none named: all. False: there are none.
-bool keep_wanted(const Types& wanted, std::vector<std::string>& of_case) {
-  if (wanted.empty()) return true;
-  if (of_case.empty()) of_case.assign(wanted.begin(), wanted.end());
-  std::erase_if(of_case, [&](const std::string& type) { return !wanted.contains(type); });
-  return !of_case.empty();
-}
-
-/// Whether a case has techniques that the one before it had not: no bound of that one holds for it.
-bool allows_more(const Constraints& constraints, const Constraints& before) {
-  return (constraints.expert_parallel && !before.expert_parallel) || (constraints.pipeline && !before.pipeline);
-}
-
-void merge(SearchResult found, int top, SearchResult& all) {
-  for (Composition& composition : found.best) all.best.push_back(std::move(composition));
-  keep_best(all.best, top);
-  std::ranges::move(found.timed, std::back_inserter(all.timed));
-  keep_fastest(all.timed, top);
-  all.add_effort_of(found);
-  for (std::size_t i = 0; i < all.levels.size(); ++i) {
-    all.levels[i].best = std::min(all.levels[i].best, found.levels[i].best);
-    all.levels[i].bound = std::min(all.levels[i].bound, found.levels[i].bound);
-  }
 }
 
 }  // namespace
@@ -413,98 +290,8 @@ std::vector<Constraints> cases_of(Runtime runtime, const model::Model& model, co
   recompute_without_exchanges(runtime, model, cases);
   const std::vector<Constraints> plain = cases;
   split_overlapping(runtime, model, cases);
-  add_interleaved(runtime, model.job, plain, cases);
+  if (interleaves(runtime, model.job)) add_interleaved(runtime, plain, cases);
   return placed(std::move(cases), placement);
-}
-
-SearchResult search_cases(Target target, const model::Model& model, const cluster::IslandHierarchy& hierarchy,
-                          std::span<const parallelizer::Parallelizer* const> parallelizers, SearchOptions options,
-                          const ProgressCallback& progress) {
-  const EncoderPlacement placement = options.placement;
-  const Runtime& row = runtime::runtime_of(target);
-  const Runtime runtime = options.lifted ? row.without(*options.lifted) : row;
-  const std::optional<runtime::Schedule> schedule = schedule_of(target, options);
-  const bool puts_off = schedule == runtime::Schedule::kZeroBubble;
-  if (target == Target::kGeneric && placement == EncoderPlacement::kAny && schedule == runtime::Schedule::k1F1B) {
-    return search(model, hierarchy, parallelizers, options, progress);
-  }
-  if (placement == EncoderPlacement::kColocated) {
-    return search_colocated(model, hierarchy, parallelizers, options, progress);
-  }
-  model::Model restricted = model;
-  restrict_to(runtime, restricted);
-  if (placement == EncoderPlacement::kHomogeneous) restricted.job.allow.mixed_stages = false;
-  const SignatureTable signatures = signatures_of(restricted, options);
-  model::Model model_of_case = restricted;
-  SearchResult all;
-  Nanoseconds open = Nanoseconds::max();
-  const std::int64_t budget = options.label_budget;
-  const int most_replicas = options.max_replicas;
-  bool first = true;
-  const bool is_bound_given = options.relaxed_bound.has_value();
-  CutOffs cut_offs(options);
-  int chunks = 1;     // that the relaxed bound counts on
-  Bytes most_usable;  // of the cases so far: what the roomiest of them lacks is what is missing
-  const Types types(options.constraints.gpu_types.begin(), options.constraints.gpu_types.end());
-  for (Constraints constraints : cases_of(runtime, restricted, hierarchy, placement)) {
-    if (!keep_wanted(types, constraints.gpu_types) || !is_near(constraints.demands.degrees, options.near_degrees) ||
-        !has_schedule(constraints, schedule))
-      continue;
-    constraints.put_off = puts_off;
-    if (!first && options.deadline.has_passed()) {  // nothing is known of the other cases
-      open = Nanoseconds(0);
-      for (LevelReport& level : all.levels) level.bound = Nanoseconds(0);
-      if (all.best.empty()) all.infeasible = out_of_time(options.deadline);
-      break;
-    }
-    model::Techniques& allow = model_of_case.job.allow;
-    allow = restricted.job.allow;
-    allow.ep = allow.ep && constraints.expert_parallel;
-    allow.pipeline = allow.pipeline && constraints.pipeline;
-    options.max_replicas =
-        constraints.max_replicas > 0 ? std::min(most_replicas, constraints.max_replicas) : most_replicas;
-    const int most_chunks = std::ranges::max(constraints.chunks);
-    const bool is_wider = most_chunks != chunks || allows_more(constraints, options.constraints);
-    if (is_wider && !is_bound_given) options.relaxed_bound.reset();
-    chunks = most_chunks;
-    options.constraints = std::move(constraints);
-    options.label_budget = std::max<std::int64_t>(1, budget - all.statistics.labels);
-    const bool is_interleaved = most_chunks > 1;
-    options.incumbent = cut_offs.next(is_interleaved, all.statistics.labels < budget);
-    SearchResult found = search_slices(model_of_case, hierarchy, parallelizers, options, signatures, progress);
-    cut_offs.note(found, is_interleaved);
-    open = std::min(open, bound_of(found));
-    const Bytes usable = relax::usable_memory(hierarchy.levels.front(), options.constraints.gpu_types);
-    if (first || usable > most_usable) {
-      all.infeasible = found.infeasible;
-      most_usable = usable;
-    }
-    if (first) {
-      all.space = found.space;
-      all.relaxed_bound = found.relaxed_bound;
-      all.levels = found.levels;
-      first = false;
-    }
-    all.relaxed_bound = std::min(all.relaxed_bound, found.relaxed_bound);
-    options.relaxed_bound = found.relaxed_bound;
-    merge(std::move(found), options.top, all);
-  }
-  if (first) all.infeasible = nothing_to_search();
-  if (target != Target::kGeneric) all.space.rules.emplace_back(runtime.in_words);
-  if (options.lifted) all.space.rules.push_back(fmt::format("without the rule: {}", in_words(*options.lifted)));
-  if (placement != EncoderPlacement::kAny) all.space.rules.push_back(placement_rule(placement));
-  if (chunks > 1) all.space.rules.push_back(chunk_rule());
-  if (options.schedule) all.space.rules.push_back(fmt::format("schedule: {}", to_string(*options.schedule)));
-  if (all.best.empty()) {
-    if (leaves_types_idle(runtime, hierarchy)) explain_idle_types(runtime, all.infeasible);
-    return all;
-  }
-  const Nanoseconds best = all.best.front().closed_form;
-  const Nanoseconds wanted(chain::of_interest(best.value(), options.accepted_gap));
-  all.finished = open >= wanted;
-  all.search_bound = std::min(best, std::max(std::min(open, wanted), all.relaxed_bound));
-  all.optimal = all.search_bound == best;
-  return all;
 }
 
 }  // namespace tangram::compose

@@ -11,6 +11,6 @@ namespace tangram::compose {
 [[nodiscard]] SearchResult search_cases(Target target, const model::Model& model,
                                         const cluster::IslandHierarchy& hierarchy,
                                         std::span<const parallelizer::Parallelizer* const> parallelizers,
-                                        SearchOptions options, const ProgressCallback& progress);
+                                        const SearchOptions& options, const ProgressCallback& progress);
 
 }  // namespace tangram::compose

@@ -98,12 +98,11 @@ class FewestGpus {
     }
   }
 
-  // Of those that need so few.
+  // Of those that need so few; what the result says of all others is said of these.
   void take_fastest() {
-    const std::int64_t some = some_;
     std::vector<Shown> before = plans_;
-    SearchResult found = search(some);
-    if (!take(std::move(found), some)) plans_ = std::move(before);
+    has_found_ = false;
+    if (!take(search(some_), some_)) plans_ = std::move(before);
   }
 
   RequestResult nothing() {
@@ -119,6 +118,7 @@ class FewestGpus {
     result.found.best.clear();
     result.found.timed.clear();
     result.found.infeasible.clear();
+    result.found.search_bound = std::max(result.found.search_bound, result.found.relaxed_bound);
     for (Shown& shown : plans_) {
       if (shown.gpus == some_) result.found.best.push_back(std::move(shown.plan));
     }

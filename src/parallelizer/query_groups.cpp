@@ -13,7 +13,7 @@ namespace tangram::parallelizer {
 namespace {
 
 /// When more are remembered than this, all are forgotten: some 130 MB.
-constexpr std::size_t kMostUnits = 100'000;
+constexpr std::size_t kMostUnits = 3000;
 
 /// The degrees of a group, with what they cost, until its space is made of them.
 struct Costed {
@@ -63,7 +63,7 @@ Expected<cost::UnitCosts> DegreeCosts::unit_costs(const Query& query, const cost
   auto units = std::make_shared<const Expected<cost::UnitCosts>>(
       cost::unit_costs(model_, query.shape, degrees, query.samples, profiles_));
   const std::scoped_lock lock(mutex_);
-  if (costed_.size() > kMostUnits) costed_.clear();
+  if (costed_.size() > 1000) costed_.clear();
   costed_[key].push_back({query.shape, units});
   return *units;
 }
@@ -89,19 +89,18 @@ QueryGroups::Bucket QueryGroups::bucket_of(const cluster::DeviceShape& shape, in
 }
 
 GroupKey QueryGroups::key_of(const Query& query, const SliceTraits& traits) {
-  const bool demanded = query.demands != Demands{};
+  const bool ends = !are_inherited(query.demands);
   return {query.samples,
           traits,
           query.allow,
           query.demands,
-          demanded && query.slice.embedding,
-          demanded && query.slice.head,
+          ends && query.slice.embedding,
+          ends && query.slice.head,
           query.shape};
 }
 
 bool QueryGroups::belongs(const Query& query, const SliceTraits& traits, const GroupKey& key) {
-  const bool demanded = query.demands != Demands{};
-  const bool alike = !demanded || (query.slice.embedding == key.embedding && query.slice.head == key.head);
+  const bool alike = are_inherited(query.demands) || (query.slice.embedding == key.embedding && query.slice.head == key.head);
   return alike && query.samples == key.samples && traits == key.traits && query.allow == key.allow &&
          query.demands == key.demands && query.shape == key.shape;
 }

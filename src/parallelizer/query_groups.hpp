@@ -22,7 +22,7 @@ struct GroupKey {
   SliceTraits traits;
   model::Techniques allow;
   Demands demands;
-  bool embedding = false;  ///< of slices that anything is demanded of
+  bool embedding = false;  ///< where more is demanded of the ends
   bool head = false;
   cluster::DeviceShape shape;
 

@@ -85,10 +85,11 @@ class Search {
         ends_of_types_(ends_of_types(query.slice)),
         speeds_(space.units.size(), Speed::kUnknown),
         chains_(space.chains) {
-    constexpr std::size_t kUsualPlans = 256;
+    constexpr std::size_t kUsualPlans = 256;  // of many families
+    const std::size_t plans = std::min(kUsualPlans, 4 * space.families.size());
     costers_.reserve(space.chains);  // so that none ever moves
-    tried_.reserve(kUsualPlans);
-    skyline_.reserve(kUsualPlans);
+    tried_.reserve(plans);
+    skyline_.reserve(plans);
   }
 
   Outcome run(const std::string& name) {

@@ -312,7 +312,7 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
       note_of(searched, options, planning.deadline(),
               why_taken(*simulated, taken, shortlist.size(), options.request.objective), fleet, model);
 
-  if (options.target != runtime::Target::kGeneric) {
+  if (looks_at_any_runtime(options, fleet)) {
     const auto generic = make_plan(fleet, model, for_any_runtime(options), progress);
     if (!options.search.deadline.is_missed()) {  // else it is no measure of the other
       if (!generic) return fail(generic.error());

@@ -179,7 +179,7 @@ void make_searches(const cluster::Fleet& fleet, const model::Model& model, const
     const auto plan = planning.assemble(near.front());
     if (plan) static_cast<void>(look_at_runtimes(*plan, near, fleet, model, options, progress));
   }
-  if (options.target == runtime::Target::kGeneric) return;
+  if (!looks_at_any_runtime(options, fleet)) return;
   make_searches(fleet, model, for_any_runtime(options), progress);
 }
 

@@ -104,6 +104,10 @@ bool looks_at_runtimes(const PlanOptions& options, const cluster::Fleet& fleet) 
          options.search.placement == compose::EncoderPlacement::kAny && fleet.gpu_count() <= kMostGpusLookedAt;
 }
 
+bool looks_at_any_runtime(const PlanOptions& options, const cluster::Fleet& fleet) {
+  return options.target != runtime::Target::kGeneric && fleet.gpu_count() <= kMostGpusLookedAt;
+}
+
 std::vector<plan::RuntimeLook> look_at_runtimes(const plan::LaunchPlan& plan,
                                                 const std::vector<compose::Composition>& near,
                                                 const cluster::Fleet& fleet, const model::Model& model,

@@ -16,6 +16,9 @@ namespace tangram::planner {
 /// Whether a plan with these options says so.
 [[nodiscard]] bool looks_at_runtimes(const PlanOptions& options, const cluster::Fleet& fleet);
 
+/// Whether a plan for a runtime says what its rules cost: the time of one for no runtime in particular.
+[[nodiscard]] bool looks_at_any_runtime(const PlanOptions& options, const cluster::Fleet& fleet);
+
 /// In the order of the runtimes' rows; those for models of several modules only where the model has some.
 [[nodiscard]] std::vector<plan::RuntimeLook> look_at_runtimes(const plan::LaunchPlan& plan,
                                                               const std::vector<compose::Composition>& near,

@@ -27,6 +27,7 @@ struct Constraints {
   bool expert_parallel = true;         ///< where the job has it
   bool pipeline = true;                ///< where the job has it; else one stage
   std::vector<int> chunks{1};          ///< numbers of model chunks that a stage may have
+  std::vector<int> later_chunks;       ///< the same of a case like this one that is searched after it
   bool put_off = false;                ///< zero bubble: stages may put weight gradients off
 };
 

@@ -38,6 +38,7 @@ struct ProgramTuning {
   double budget_beyond = 0.625;           ///< larger ones this part: a label takes longer there
   bool wide_gap_first = true;             ///< where labels are scarce, all are proven to a wide gap first
   double wide_gap = 0.025;                ///< this one: it takes a tenth of the labels
+  int cases_at_once = 4;                  ///< of a target, once there is a plan; each with a share of the labels
   int programs_at_once = 4;               ///< solved unaware of each other, so that threads do not decide what is found
   int sizes_at_once = 2;                  ///< microbatch sizes, one of them being solved
   int unfinished_at_once = 3;             ///< programs that are solved again
@@ -46,6 +47,8 @@ struct ProgramTuning {
   bool small_fleet_timetables = true;    ///< small fleets: all programs near the best, for timetables alone
   int timetable_gpus = 16;               ///< fleets up to here: few microbatches fill their pipelines
   double timetable_reach = 0.3;          ///< above the best closed form: a timetable is up to a fifth below its own
+  int near_timetable_gpus = 32;          ///< those up to here are looked at, too, less far
+  double near_timetable_reach = 0.1;     ///< there: up to 3 % faster plans in half as long again
   bool last_local_search = true;         ///< the fastest plan is changed in all ways at the end
   int last_starts = 16;                  ///< on small fleets so many of the fastest are: each may lead elsewhere
   std::int64_t last_effort = 3'000'000;  ///< passes of timetables for one of them

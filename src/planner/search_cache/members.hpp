@@ -233,8 +233,9 @@ auto members(S& s) {
 
 template <Of<compose::Constraints> S>
 auto members(S& s) {
-  auto& [demands, semantics, gpu_types, max_replicas, expert_parallel, pipeline, chunks, put_off] = s;
-  return std::tie(demands, semantics, gpu_types, max_replicas, expert_parallel, pipeline, chunks, put_off);
+  auto& [demands, semantics, gpu_types, max_replicas, expert_parallel, pipeline, chunks, later_chunks, put_off] = s;
+  return std::tie(demands, semantics, gpu_types, max_replicas, expert_parallel, pipeline, chunks, later_chunks,
+                  put_off);
 }
 
 template <Of<compose::SpendLimit> S>

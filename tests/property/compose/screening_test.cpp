@@ -13,6 +13,7 @@
 #include "support/random.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/compose/search.hpp"
+#include "tangram/compose/target.hpp"
 
 using namespace tangram;
 using namespace tangram::compose;
@@ -89,6 +90,12 @@ double most_by_trying(const ScreenedProgram& program, const std::vector<int>& le
   return most;
 }
 
+void add_heavy_blocks(int count, model::Model& model) {
+  model.types.push_back(model.types.front());
+  model.types.back().feed_forward.hidden *= 3;
+  std::fill_n(model.blocks.begin(), count, static_cast<int>(model.types.size()) - 1);
+}
+
 }  // namespace
 
 TEST_CASE("stages hold no more blocks than screening says") {
@@ -136,4 +143,39 @@ TEST_CASE("a screened search finds what one that is not finds, and asks for less
   }
   CHECK(feasible >= enough(300));
   CHECK(spared >= enough(50));
+}
+
+TEST_CASE("a screened search for a runtime finds what one that is not finds, under every schedule") {
+  std::mt19937_64 random(19);
+  int feasible = 0;
+  int spared = 0;
+  int unlike = 0;
+  int interleaved = 0;
+  for (int i = 0; i < cases(200); ++i) {
+    SearchCase job = random_search_case(
+        random, {.most_classes = 2, .most_gpus = 6, .most_blocks = 12, .least_blocks = 4, .most_batch = 16});
+    const int heavy = pick(random, 0, 2);  // blocks in front that are unlike the others
+    if (heavy > 0) add_heavy_blocks(heavy, *job.model);
+    const auto enumerator = parallelizer::make_enumerator(*job.model);
+    const parallelizer::Parallelizer* const asked[] = {enumerator.get()};
+    SearchOptions options;
+    if (i % 2 == 0) options.schedule = runtime::Schedule::kInterleaved;
+    const SearchResult screened = search_target(runtime::Target::kMegatron, *job.model, job.hierarchy, asked, options);
+    options.tuning.programs.screening = false;
+    const SearchResult whole = search_target(runtime::Target::kMegatron, *job.model, job.hierarchy, asked, options);
+    INFO("case " << i);
+    REQUIRE(screened.best.empty() == whole.best.empty());
+    if (whole.best.empty()) continue;
+    ++feasible;
+    REQUIRE(screened.finished);
+    REQUIRE(screened.best.front().closed_form == whole.best.front().closed_form);
+    REQUIRE(screened.search_bound == whole.search_bound);
+    if (screened.statistics.queries < whole.statistics.queries) ++spared;
+    if (heavy > 0) ++unlike;
+    if (screened.best.front().chunks > 1) ++interleaved;
+  }
+  CHECK(feasible >= enough(75));
+  CHECK(spared >= enough(25));
+  CHECK(unlike >= enough(25));
+  CHECK(interleaved >= enough(10));
 }

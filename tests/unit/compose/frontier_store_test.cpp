@@ -84,3 +84,16 @@ TEST_CASE("slices have one number where, and only where, they have one signature
   CHECK(std::ranges::is_sorted(seen));
   CHECK(static_cast<int>(numbers.size()) == signatures.size());
 }
+
+TEST_CASE("slices know how many of the segments that are alike they have") {
+  model::Model model = model_of(9);
+  model.types.push_back(model.types.front());
+  for (const int block : {0, 1, 7}) model.blocks[static_cast<std::size_t>(block)] = 1;
+  const SignatureTable signatures(model);
+  CHECK(signatures.alike() == 5);  // blocks 2 to 6
+  CHECK(signatures.alike_in(signatures.id(0, 2)) == 0);
+  CHECK(signatures.alike_in(signatures.id(0, 4)) == 2);
+  CHECK(signatures.alike_in(signatures.id(3, 6)) == 3);
+  CHECK(signatures.alike_in(signatures.id(2, 7)) == 5);
+  CHECK(signatures.alike_in(signatures.id(0, 9)) == 5);
+}

@@ -105,16 +105,32 @@ bool interleaves_at(const Program& program, const Chain& chain, std::int64_t per
   return true;
 }
 
-bool choose_group(const Program& program, Chain& chain, std::int64_t latency) {
-  const Interleaving& interleaving = program.interleaving;
-  const auto count = static_cast<std::int64_t>(chain.stages.size());
+// Microbatches of the largest group that all stages hold.
+std::int64_t largest_group(const Program& program, const Chain& chain) {
   std::int64_t most = INT64_MAX;
-  for (std::int64_t s = 0; s < count; ++s) {
-    const std::int64_t n = at(chain.in_flight, s) = 1 + program.warmup_step() * (count - 1 - s);
-    most = std::min(most, interleaving.most_in_group(n, at(chain.stages, s).candidate.n_max, program.microbatches));
+  for (std::size_t s = 0; s < chain.stages.size(); ++s) {
+    const std::int64_t held =
+        program.interleaving.most_in_group(chain.in_flight[s], chain.stages[s].candidate.n_max, program.microbatches);
+    most = std::min(most, held);
   }
-  chain.group = interleaving.group_for(count, most, latency, chain.period);
+  return most;
+}
+
+bool choose_group(const Program& program, Chain& chain, std::int64_t latency) {
+  const auto count = static_cast<std::int64_t>(chain.stages.size());
+  for (std::int64_t s = 0; s < count; ++s) at(chain.in_flight, s) = 1 + program.warmup_step() * (count - 1 - s);
+  chain.group = program.interleaving.group_for(count, largest_group(program, chain), latency, chain.period);
   return chain.group > 0;
+}
+
+// Of all stages, and the way around.
+std::int64_t latency_around(const Program& program, const Chain& chain) {
+  std::int64_t latency = 2 * boundary_around(program, chain).latency;
+  for (std::size_t s = 0; s < chain.stages.size(); ++s) {
+    latency += chain.stages[s].candidate.passage();
+    if (s + 1 < chain.stages.size()) latency += 2 * boundary_after(program, chain, s).latency;
+  }
+  return latency;
 }
 
 bool evaluate_interleaved(const Program& program, const FixedTerms& fixed, Chain& chain) {
@@ -156,6 +172,20 @@ bool evaluate(const Program& program, Chain& chain) {
   chain.period = period_of(program, chain, fixed);
   if (chain.period == 0) return false;
   chain.time = a + (program.microbatches - 1) * chain.period + o;
+  return true;
+}
+
+bool regroup(const Program& program, std::int64_t group, Chain& chain) {
+  const Interleaving& interleaving = program.interleaving;
+  const auto stages = static_cast<std::int64_t>(chain.stages.size());
+  const bool is_group = std::ranges::any_of(interleaving.groups, [&](const MicrobatchGroup& each) {
+    return each.microbatches == group && each.most_stages >= stages;
+  });
+  if (!is_group || group > largest_group(program, chain)) return false;
+  const std::int64_t latency = latency_around(program, chain);
+  chain.time += interleaving.wait_around(latency, group, chain.period) -
+                interleaving.wait_around(latency, chain.group, chain.period);
+  chain.group = group;
   return true;
 }
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tangram/cost/stage.hpp"
 #include "tangram/relax/relaxed_bound.hpp"
 
 namespace tangram::objective {
@@ -14,10 +16,23 @@ namespace {
 
 using TypeNames = std::vector<std::string>;  // empty: all
 
+// By what one GPU makes of a block.
+TypeNames fastest_first(const model::Model& model, const cluster::IslandLevel& level) {
+  std::map<std::string, double> seconds;
+  for (const cluster::IslandClass& c : level.classes) {
+    seconds[c.device.name] = cost::least_gpu_seconds(model, model.types.front(), c.device);
+  }
+  TypeNames names;
+  for (const auto& [name, least] : seconds) names.push_back(name);
+  std::ranges::stable_sort(names, {}, [&](const std::string& name) { return seconds.at(name); });
+  return names;
+}
+
 class FewestGpus {
  public:
   FewestGpus(const Request& request, const model::Model& model, Walk& walk)
       : longest_(request.longest_iteration.value_or(Nanoseconds::max())),
+        model_(model),
         walk_(walk),
         tuning_(walk.options().tuning.objectives),
         too_few_(too_few_gpus(model, walk, longest_)) {}
@@ -64,13 +79,22 @@ class FewestGpus {
     return enough;
   }
 
+  // Each alone, then pairs: few types are a small fleet, which more is looked at of (compose/space.cpp).
   void look_at_types() {
-    const auto types = money_by_type(walk_.hierarchy());
+    const TypeNames types = fastest_first(model_, walk_.hierarchy().levels.front());
     if (types.size() < 2) return;
-    for (const auto& [name, money] : types) {
-      const std::int64_t fewer = plans_.empty() ? kNoLimit : some_ - 1;
-      if (fewer > too_few_ && take(search(fewer, {name}), fewer, /*all_types=*/false)) halve({name});
+    for (const std::string& type : types) look_at({type});
+    const std::size_t most = types.size() > 2 ? std::min(types.size(), most_in_pairs()) : 0;
+    for (std::size_t b = 1; b < most; ++b) {
+      for (std::size_t a = 0; a < b; ++a) look_at({types[a], types[b]});
     }
+  }
+
+  [[nodiscard]] std::size_t most_in_pairs() const { return static_cast<std::size_t>(tuning_.types_in_pairs); }
+
+  void look_at(const TypeNames& types) {
+    const std::int64_t fewer = plans_.empty() ? kNoLimit : some_ - 1;
+    if (fewer > too_few_ && take(search(fewer, types), fewer, /*all_types=*/false)) halve(types);
   }
 
   void halve(const TypeNames& types) {
@@ -131,6 +155,7 @@ class FewestGpus {
   }
 
   Nanoseconds longest_;
+  const model::Model& model_;
   Walk& walk_;
   const compose::ObjectiveTuning& tuning_;
   std::int64_t too_few_;

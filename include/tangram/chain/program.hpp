@@ -159,6 +159,10 @@ struct TimedChain {
 /// period is feasible. O(S log P).
 [[nodiscard]] bool evaluate(const Program& program, Chain& chain);
 
+/// An interleaved chain, as evaluate() leaves it, with microbatches in groups of another size; false: a stage does not
+/// hold them, or the runtime does not take them.
+[[nodiscard]] bool regroup(const Program& program, std::int64_t group, Chain& chain);
+
 /// Makes the frontier of (option, signature) whole where a program holds a relaxed one: (T, n_max) staircases with the
 /// same fastest plan for every number of microbatches in flight.
 using Refine = std::function<std::vector<Candidate>(int option, int signature)>;

@@ -156,3 +156,33 @@ TEST_CASE("timetables of several model chunks are what the simulator says, for c
   CHECK(shares[shares.size() / 2] > 0.9);
   CHECK(shares[shares.size() / 2] < 1.02);
 }
+
+TEST_CASE("a chain with another group takes what it takes where there is no other group") {
+  std::mt19937_64 random(63);
+  int regrouped = 0;
+  int refused = 0;
+  for (int i = 0; i < cases(2000); ++i) {
+    Flavour flavour;
+    flavour.tight_memory = i % 3 == 0;
+    Program program = random_program(random, flavour);
+    interleave(random, i % 2 == 0, program);
+    const ProgramResult result = solve(program, {});
+    if (result.chains.empty()) continue;
+    INFO("case " << i);
+    for (const MicrobatchGroup& group : groups_of(program.microbatches / program.interleaving.chunks)) {
+      Program alone = program;
+      std::erase_if(alone.interleaving.groups,
+                    [&](const MicrobatchGroup& other) { return other.microbatches != group.microbatches; });
+      Chain expected = result.chains.front();
+      Chain chain = result.chains.front();
+      const bool has_it = evaluate(alone, expected);
+      REQUIRE(regroup(program, group.microbatches, chain) == has_it);
+      ++(has_it ? regrouped : refused);
+      if (!has_it) continue;
+      REQUIRE(chain.group == group.microbatches);
+      REQUIRE(chain.time == expected.time);
+    }
+  }
+  CHECK(regrouped >= enough(1000));
+  CHECK(refused >= enough(300));
+}

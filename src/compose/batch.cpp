@@ -180,7 +180,7 @@ Batch BatchMaker::prepare(const std::vector<Setting>& settings, std::int64_t inc
     batch.store->ask(entries_of(groups), few_lengths(signatures_.segments(), options_.tuning.programs.dense_slices));
     if (give_up_if_late(batch)) return batch;
     drop_by_slices(incumbent, groups, batch);
-    batch.no_chunked = may_screen(incumbent) && !leaves_chunked(groups, incumbent, *batch.store);
+    batch.screened = may_screen(incumbent);
     add_candidates(groups, batch);
     relax_programs(batch, incumbent);
     if (give_up_if_late(batch)) return batch;
@@ -279,14 +279,21 @@ void BatchMaker::drop_by_time(std::int64_t incumbent, std::vector<OptionGroup>& 
   const FrontierStore& store = *batch.store;
   std::erase_if(groups, [&](const OptionGroup& group) {
     // Of most chunks stages may be slowest.
-    const Setting& setting = *std::ranges::max_element(group.settings, {}, &Setting::chunks);
-    const std::int64_t slowest = slowest_in(group, setting, incumbent, store);
-    const auto held = [&](int entry, int) { return blocks_by_time(store.at(entry).one_segment, slowest); };
-    if (!is_too_small(group, signatures_.segments() - 2, held)) return false;
+    const Setting& most = *std::ranges::max_element(group.settings, {}, &Setting::chunks);
+    if (!is_too_slow(group, most.chunks, incumbent, store)) return false;
+    const auto later = later_chunks(most);
+    batch.chunked_left |= later && !is_too_slow(group, later->most, incumbent, store);
     batch.cut.insert(batch.cut.end(), group.settings.begin(), group.settings.end());
     batch.some_slice_fits |= holds_any(group.options, [&](int entry, int) { return store.at(entry).one_segment; });
     return true;
   });
+}
+
+bool BatchMaker::is_too_slow(const OptionGroup& group, int chunks, std::int64_t incumbent,
+                             const FrontierStore& store) const {
+  const std::int64_t slowest = slowest_in(group, group.settings.front().microbatches, chunks, incumbent, store);
+  const auto held = [&](int entry, int) { return blocks_by_time(store.at(entry).one_segment, slowest); };
+  return is_too_small(group, signatures_.segments() - 2, held);
 }
 
 // Nor can the longest slices, which count with their memory.
@@ -297,7 +304,9 @@ void BatchMaker::drop_by_slices(std::int64_t incumbent, std::vector<OptionGroup>
                               return SliceLengths(batch.store->at(entry), signatures_, INT64_MAX, 1).longest(1);
                             });
     std::erase_if(group.settings, [&](const Setting& setting) {
-      if (!is_too_small(setting, group, incumbent, *batch.store)) return false;
+      const auto later = batch.chunked_left ? std::nullopt : later_chunks(setting);
+      batch.chunked_left |= later && !is_too_small(setting, group, *later, incumbent, *batch.store);
+      if (!is_too_small(setting, group, {setting.chunks, setting.chunks}, incumbent, *batch.store)) return false;
       batch.cut.push_back(setting);
       return true;
     });
@@ -305,9 +314,20 @@ void BatchMaker::drop_by_slices(std::int64_t incumbent, std::vector<OptionGroup>
   std::erase_if(groups, [](const OptionGroup& group) { return group.settings.empty(); });
 }
 
+// That the setting may have in the case that comes later; nullopt: none.
+std::optional<ChunkRange> BatchMaker::later_chunks(const Setting& setting) const {
+  std::optional<ChunkRange> range;
+  for (const int chunks : options_.constraints.later_chunks) {
+    if (!can_have_chunks(model_, setting.microbatches, chunks)) continue;
+    range =
+        range ? ChunkRange{std::min(range->least, chunks), std::max(range->most, chunks)} : ChunkRange{chunks, chunks};
+  }
+  return range;
+}
+
 // Of the latency only what blocks between the ends take counts, and nothing where weight gradients are put off.
-std::int64_t BatchMaker::slowest_in(const OptionGroup& group, const Setting& setting, std::int64_t incumbent,
-                                    const FrontierStore& store) const {
+std::int64_t BatchMaker::slowest_in(const OptionGroup& group, std::int64_t microbatches, int chunks,
+                                    std::int64_t incumbent, const FrontierStore& store) const {
   double fastest = 0;
   for (const auto& parts : group.options) {
     for (const OptionPart& part : parts) {
@@ -316,31 +336,19 @@ std::int64_t BatchMaker::slowest_in(const OptionGroup& group, const Setting& set
     }
   }
   const std::int64_t latency = store.may_put_off() ? 0 : least_time(fastest, signatures_.segments() - 2);
-  return slowest_stage(incumbent - 1, latency, setting.microbatches, setting.chunks);
+  return slowest_stage(incumbent - 1, latency, microbatches, chunks);
 }
 
-bool BatchMaker::leaves_chunked(const std::vector<OptionGroup>& groups, std::int64_t incumbent,
-                                const FrontierStore& store) const {
-  for (const OptionGroup& group : groups) {
-    for (Setting setting : group.settings) {
-      for (const int chunks : options_.constraints.later_chunks) {
-        setting.chunks = chunks;
-        if (!can_have_chunks(model_, setting.microbatches, chunks)) continue;
-        if (!is_too_small(setting, group, incumbent, store)) return true;
-      }
-    }
-  }
-  return false;
-}
-
-bool BatchMaker::is_too_small(const Setting& setting, const OptionGroup& group, std::int64_t incumbent,
-                              const FrontierStore& store) const {
-  const std::int64_t slowest = slowest_in(group, setting, incumbent, store);
+// With any of so many chunks: with most of them stages may be slowest and have least in flight, and with fewest of them
+// most slices are stages.
+bool BatchMaker::is_too_small(const Setting& setting, const OptionGroup& group, ChunkRange chunks,
+                              std::int64_t incumbent, const FrontierStore& store) const {
+  const std::int64_t slowest = slowest_in(group, setting.microbatches, chunks.most, incumbent, store);
   std::map<int, SliceLengths> lengths;
   const auto lengths_of = [&](int entry) -> const SliceLengths& {
-    return lengths.try_emplace(entry, store.at(entry), signatures_, slowest, setting.chunks).first->second;
+    return lengths.try_emplace(entry, store.at(entry), signatures_, slowest, chunks.least).first->second;
   };
-  const auto in_flight = [&](int depth) { return least_in_flight(depth, setting.microbatches, setting.chunks); };
+  const auto in_flight = [&](int depth) { return least_in_flight(depth, setting.microbatches, chunks.most); };
   return is_too_small(group, signatures_.segments(),
                       [&](int entry, int depth) { return lengths_of(entry).longest(in_flight(depth)); }) ||
          is_too_small(group, signatures_.alike(),

@@ -57,8 +57,15 @@ struct Batch {
   std::vector<CandidateProgram> candidates;  ///< whose relaxation is better than the incumbent
   std::vector<Setting> cut;                  ///< the others
   bool some_slice_fits = false;
-  bool no_chunked = false;  ///< screening leaves none of its settings with one of Constraints::later_chunks
+  bool chunked_left = false;  ///< screening leaves some setting with one of Constraints::later_chunks
+  bool screened = false;      ///< all settings were screened
   bool late = false;  ///< the deadline ended its preparation: without candidates, nothing is known of its settings
+};
+
+/// Numbers of model chunks.
+struct ChunkRange {
+  int least = 1;
+  int most = 1;
 };
 
 inline constexpr std::int64_t kNoTime = INT64_MAX;
@@ -122,13 +129,14 @@ class BatchMaker {
   void add_mixed(std::int64_t incumbent, std::vector<OptionGroup>& groups, FrontierStore& store) const;
   void drop_by_time(std::int64_t incumbent, std::vector<OptionGroup>& groups, Batch& batch) const;
   void drop_by_slices(std::int64_t incumbent, std::vector<OptionGroup>& groups, Batch& batch) const;
-  [[nodiscard]] bool leaves_chunked(const std::vector<OptionGroup>& groups, std::int64_t incumbent,
-                                    const FrontierStore& store) const;
-  [[nodiscard]] std::int64_t slowest_in(const OptionGroup& group, const Setting& setting, std::int64_t incumbent,
-                                        const FrontierStore& store) const;
+  [[nodiscard]] std::int64_t slowest_in(const OptionGroup& group, std::int64_t microbatches, int chunks,
+                                        std::int64_t incumbent, const FrontierStore& store) const;
+  [[nodiscard]] bool is_too_slow(const OptionGroup& group, int chunks, std::int64_t incumbent,
+                                 const FrontierStore& store) const;
   [[nodiscard]] bool is_too_small(const OptionGroup& group, int segments, const HeldBlocks& held) const;
-  [[nodiscard]] bool is_too_small(const Setting& setting, const OptionGroup& group, std::int64_t incumbent,
-                                  const FrontierStore& store) const;
+  [[nodiscard]] bool is_too_small(const Setting& setting, const OptionGroup& group, ChunkRange chunks,
+                                  std::int64_t incumbent, const FrontierStore& store) const;
+  [[nodiscard]] std::optional<ChunkRange> later_chunks(const Setting& setting) const;
   void relax_programs(Batch& batch, std::int64_t incumbent) const;
   void keep_demanded(std::int64_t microbatch, std::vector<ClassShare>& shares) const;
   void cut_spending(const cluster::IslandLevel& level, int replicas, std::vector<ClassShare>& shares) const;

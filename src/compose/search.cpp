@@ -148,7 +148,7 @@ class Searcher {
   [[nodiscard]] Batch prepare(const SizeSettings& size, std::int64_t incumbent) const {
     if (screened_.has(size.microbatch, incumbent)) return batches_.screened_before(size.settings);
     Batch batch = batches_.prepare(size.settings, incumbent);
-    if (batch.no_chunked) screened_.note(size.microbatch, incumbent);
+    if (batch.screened && !batch.chunked_left) screened_.note(size.microbatch, incumbent);
     return batch;
   }
 

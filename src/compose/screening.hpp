@@ -59,8 +59,8 @@ class SliceLengths {
                                  const std::vector<std::vector<OptionPart>>& options, int stages,
                                  const HeldBlocks& held);
 
-/// Microbatch sizes of which screening leaves no program of several model chunks, found before these are searched:
-/// their stages take as long as those of one chunk, and hold more in flight. Thread-safe.
+/// Microbatch sizes of which screening leaves no program of several model chunks, found before these are searched: the
+/// slices of their stages are those of one chunk. Thread-safe.
 class ScreenedSizes {
  public:
   /// None that is faster than `incumbent` (ns).

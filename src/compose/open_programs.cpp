@@ -58,11 +58,10 @@ void OpenPrograms::solve_in_order(std::vector<OpenProgram>& programs, double gap
   };
   const std::size_t beside = at_once();
   const auto next_goal = [&] { return record_.goal(gap, record_.labels_left() / static_cast<std::int64_t>(beside)); };
-  std::vector<StateAfter> after(programs.size() + 1);
-  after[0].goal = next_goal();
+  StatesInOrder<StateAfter> states(programs.size(), beside, {next_goal()});
   std::size_t next = 0;
   const auto begin = [&]() -> std::optional<SolveRecord> {
-    const StateAfter& known = after[next < beside ? 0 : next + 1 - beside];
+    const StateAfter& known = states.known_to(next);
     if (next == programs.size() || known.goal.labels <= 0) return std::nullopt;
     if (programs[next].bound >= std::min(known.goal.incumbent, known.open)) return std::nullopt;
     return SolveRecord{next++, known.goal, {}};
@@ -72,8 +71,8 @@ void OpenPrograms::solve_in_order(std::vector<OpenProgram>& programs, double gap
     OpenProgram& program = programs[record.program];
     take(record.batch, program, record.goal);
     shares[record.program] = record.goal.labels;
-    StateAfter& now = after[record.program + 1];
-    now = {next_goal(), after[record.program].open};
+    StateAfter& now = states.after(record.program + 1);
+    now = {next_goal(), states.after(record.program).open};
     if (program.bound < now.goal.incumbent) now.open = std::min(now.open, program.bound);
   };
   run_in_order<SolveRecord>(beside, begin, work, end);

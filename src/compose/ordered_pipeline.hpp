@@ -8,8 +8,29 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace tangram::compose {
+
+/// What is known after each of so many tasks, of which `at_once` are at work at once (run_in_order): nothing depends on
+/// which of them ends first.
+template <class State>
+class StatesInOrder {
+ public:
+  StatesInOrder(std::size_t tasks, std::size_t at_once, const State& first)
+      : at_once_(at_once), after_(tasks + 1, first) {}
+
+  /// What the next task may know when it begins.
+  [[nodiscard]] const State& known_to(std::size_t task) const {
+    return after_[task < at_once_ ? 0 : task + 1 - at_once_];
+  }
+  /// Once the first so many tasks have ended.
+  [[nodiscard]] State& after(std::size_t tasks) { return after_[tasks]; }
+
+ private:
+  std::size_t at_once_;
+  std::vector<State> after_;
+};
 
 /// `begin` makes the next task, or none; `work` may run beside other tasks and all else; `end` takes tasks in the order
 /// of their beginning, one after the other. When a task begins, all have ended but the `at_once` - 1 before it, of

@@ -128,18 +128,18 @@ class Searcher {
       std::int64_t incumbent = 0;
       Batch batch;
     };
-    std::vector<std::int64_t> after(sizes_.size() + 1, record_.incumbent());  // [n] once the first n sizes are solved
     const auto at_once = static_cast<std::size_t>(tuning_.sizes_at_once);
+    StatesInOrder<std::int64_t> incumbents(sizes_.size(), at_once, record_.incumbent());
     std::size_t next = 0;
     const auto begin = [&]() -> std::optional<SolveRecord> {
       if (next == sizes_.size() || is_late()) return std::nullopt;
-      const std::int64_t incumbent = after[next < at_once ? 0 : next + 1 - at_once];
+      const std::int64_t incumbent = incumbents.known_to(next);
       return SolveRecord{next++, incumbent, {}};
     };
     const auto work = [&](SolveRecord& record) { record.batch = prepare(sizes_[record.size], record.incumbent); };
     const auto end = [&](SolveRecord& record) {
       solve(record.batch, unfinished);
-      after[record.size + 1] = record_.incumbent();
+      incumbents.after(record.size + 1) = record_.incumbent();
     };
     run_in_order<SolveRecord>(at_once, begin, work, end);
     for (; next < sizes_.size(); ++next) leave_open(sizes_[next].settings, unfinished);
@@ -223,12 +223,12 @@ class Searcher {
       goal.only_timetables = true;
       return goal;
     };
-    std::vector<Goal> after(sizes_.size() + 1, next_goal());  // [n] once the first n sizes are looked at
     const auto at_once = static_cast<std::size_t>(tuning_.sizes_at_once);
+    StatesInOrder<Goal> goals(sizes_.size(), at_once, next_goal());
     std::size_t next = 0;
     const auto begin = [&]() -> std::optional<LookRecord> {
       if (next == sizes_.size() || is_late()) return std::nullopt;
-      const Goal& goal = after[next < at_once ? 0 : next + 1 - at_once];
+      const Goal& goal = goals.known_to(next);
       return LookRecord{next++, goal, {}};
     };
     const auto work = [&](LookRecord& look) {
@@ -240,7 +240,7 @@ class Searcher {
     const auto end = [&](LookRecord& look) {
       record_.count_queries(*look.batch.store);
       for (CandidateProgram& candidate : look.batch.candidates) record_.take_timed(candidate, look.batch.store);
-      after[look.size + 1] = next_goal();
+      goals.after(look.size + 1) = next_goal();
     };
     run_in_order<LookRecord>(at_once, begin, work, end);
   }

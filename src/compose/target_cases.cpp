@@ -226,18 +226,18 @@ class CaseSearch {
 
   void search_beside(std::span<const Constraints> cases, std::vector<CaseBound>& bounds) {
     const auto at_once = static_cast<std::size_t>(options_.tuning.programs.cases_at_once);
-    std::vector<Known> after(cases.size() + 1, known_);  // [n] once the first n cases have ended
+    StatesInOrder<Known> states(cases.size(), at_once, known_);
     std::size_t next = 0;
     const auto begin = [&]() -> std::optional<CaseRecord> {
       if (next == cases.size() || is_late()) return std::nullopt;
-      Known known = after[next < at_once ? 0 : next + 1 - at_once];
+      Known known = states.known_to(next);
       known.labels_left /= static_cast<std::int64_t>(std::min(at_once, cases.size()));
       return CaseRecord{next++, known, {}};
     };
     const auto work = [&](CaseRecord& record) { record.found = search(cases[record.number], record.known); };
     const auto end = [&](CaseRecord& record) {
       bounds.push_back(take(std::move(record.found), cases[record.number]));
-      after[record.number + 1] = known_;
+      states.after(record.number + 1) = known_;
     };
     run_in_order<CaseRecord>(at_once, begin, work, end);
   }

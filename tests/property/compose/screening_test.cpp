@@ -179,3 +179,22 @@ TEST_CASE("a screened search for a runtime finds what one that is not finds, und
   CHECK(unlike >= enough(25));
   CHECK(interleaved >= enough(10));
 }
+
+// What is too slow with one chunk need not be with several.
+TEST_CASE("stages of several chunks may be slower: the way through the pipeline is shorter") {
+  std::mt19937_64 random(20);
+  for (int i = 0; i < cases(1000); ++i) {
+    const std::int64_t microbatches = pick(random, 2, 20);
+    const std::int64_t time = pick(random, 1000, 100'000);
+    const std::int64_t latency = pick(random, 0, static_cast<int>(time));
+    std::int64_t before = 0;
+    for (int chunks = 1; chunks <= 8; ++chunks) {
+      const std::int64_t slowest = slowest_stage(time, latency, microbatches, chunks);
+      // In passes of one chunk, all but the last of which the slowest stage works on alone.
+      CHECK((microbatches * chunks - 1) * slowest + latency <= time * chunks);
+      CHECK(microbatches * slowest <= time);
+      CHECK(slowest >= before);
+      before = slowest;
+    }
+  }
+}

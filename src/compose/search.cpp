@@ -146,7 +146,9 @@ class Searcher {
   }
 
   [[nodiscard]] Batch prepare(const SizeSettings& size, std::int64_t incumbent) const {
-    if (screened_.has(size.microbatch, incumbent)) return batches_.screened_before(size.settings);
+    // It says nothing of one chunk, which is searched again where its labels were too few.
+    const bool is_chunked = std::ranges::max(options_.constraints.chunks) > 1;
+    if (is_chunked && screened_.has(size.microbatch, incumbent)) return batches_.screened_before(size.settings);
     Batch batch = batches_.prepare(size.settings, incumbent);
     if (batch.screened && !batch.chunked_left) screened_.note(size.microbatch, incumbent);
     return batch;

@@ -20,7 +20,7 @@ constexpr std::string_view kAboutCluster =
 
 constexpr std::string_view kAboutTraining =
     "  # sequence_length: tokens of a sample. global_batch_samples or global_batch_tokens: of an iteration.\n"
-    "  # Also: precision (bf16, fp16, fp8, fp32, tf32); optimizer (adam, adamw, sgd, adam8bit, adafactor);\n"
+    "  # Also: precision (bf16, fp16, fp8, fp4, fp32, tf32); optimizer (adam, adamw, sgd, adam8bit, adafactor);\n"
     "  # microbatch, which is searched where it is not given; forbid: [ep, zero3], techniques that the trainer lacks.\n"
     "  # tangram schema model describes every key.\n";
 

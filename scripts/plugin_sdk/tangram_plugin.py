@@ -119,9 +119,9 @@ class Query:
         return count, entry(self.model["file"]["architecture"]["types"]), entry(self.model["counted"]["blocks"])
 
     def precision(self):
-        """bf16, fp16 or fp32, for planners that know neither fp8 nor TF32."""
+        """bf16, fp16 or fp32, for planners that know neither fp4, fp8 nor TF32."""
         said = self.model["file"]["training"]["precision"]
-        return {"fp8": "bf16", "tf32": "fp32"}.get(said, said)
+        return {"fp4": "bf16", "fp8": "bf16", "tf32": "fp32"}.get(said, said)
 
     def matrix_flops_per_s(self):
         """What the GPU sustains in that precision."""

@@ -33,7 +33,7 @@ inline constexpr std::string_view kMegatronDeepSpeed = "Megatron-DeepSpeed";
 /// direction, 20 on Pascal), else all; the host bus without one.
 [[nodiscard]] cluster::Link node_fabric(const Measurement& measurement, const cluster::GpuType& device);
 
-[[nodiscard]] Expected<DType> find_precision(const Measurement& measurement, const cluster::GpuType& device);
+[[nodiscard]] DType find_precision(const Measurement& measurement, const cluster::GpuType& device);
 [[nodiscard]] bool uses_fused_attention(const Measurement& measurement, const cluster::GpuType& device);
 [[nodiscard]] bool uses_sequence_parallelism(const Measurement& measurement, const cluster::GpuType& device);
 [[nodiscard]] model::RecomputeMode find_recompute(const Measurement& measurement);

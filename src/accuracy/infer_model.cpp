@@ -139,13 +139,12 @@ void freeze_weights(model::Model& model) {
 
 }  // namespace
 
-Expected<DType> find_precision(const Measurement& m, const cluster::GpuType& device) {
+DType find_precision(const Measurement& m, const cluster::GpuType& device) {
   const std::string printed = lower(m.precision.empty() ? m.notes : m.precision);
-  if (names_any(printed, {"fp4"})) return fail(reason("4-bit floating point is not modelled"));
   // NVIDIA's containers compute fp32 products as tf32 where the matrix units can.
   const DType single = device.peak_of(DType::kTf32).value() > 0 ? DType::kTf32 : DType::kFp32;
-  const std::pair<const char*, DType> names[] = {
-      {"fp8", DType::kFp8}, {"bf16", DType::kBf16}, {"fp16", DType::kFp16}, {"tf32", DType::kTf32}, {"fp32", single}};
+  const std::pair<const char*, DType> names[] = {{"fp4", DType::kFp4},   {"fp8", DType::kFp8},   {"bf16", DType::kBf16},
+                                                 {"fp16", DType::kFp16}, {"tf32", DType::kTf32}, {"fp32", single}};
   std::size_t first = std::string::npos;
   std::optional<DType> precision;
   for (const auto& [name, type] : names) {
@@ -234,9 +233,7 @@ Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& 
   if (m.encoder && !described) return fail(reason("the dimensions of the language model are not printed"));
   auto model = described ? described_model(m) : known_model(m);
   if (!model) return model;
-  const auto precision = find_precision(m, device);
-  if (!precision) return tl::unexpected(precision.error());
-  model::set_precision(model->job, *precision);
+  model::set_precision(model->job, find_precision(m, device));
   model->job.gradient_bytes = find_gradient_bytes(m, model->job.gradient_bytes);
   model->job.fused_accumulation = fuses_accumulation(m, device);
   model->job.blocking_launches = m.launch_blocking;

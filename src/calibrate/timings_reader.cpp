@@ -70,14 +70,6 @@ std::string read_date(io::ObjectReader& reader) {
   return date;
 }
 
-DType read_precision(io::ObjectReader& reader) {
-  return reader.choice<DType>("precision", {{"bf16", DType::kBf16},
-                                            {"fp16", DType::kFp16},
-                                            {"fp32", DType::kFp32},
-                                            {"tf32", DType::kTf32},
-                                            {"fp8", DType::kFp8}});
-}
-
 std::vector<model::BlockType> read_types(io::ObjectReader& reader, const model::Model& model) {
   std::vector<model::BlockType> types;
   for (io::ObjectReader& item : reader.objects("types")) {
@@ -177,7 +169,7 @@ class TimingsReader {
     run.plan = reader.string("plan");
     const std::string runtime = reader.string("runtime");
     model::Model& model = header.model;
-    model::set_precision(model.job, read_precision(reader));
+    model::set_precision(model.job, reader.choice<DType>("precision", kPrecisions));
     model.job.flash_attention = reader.boolean("flash_attention");
     model.job.sequence_length = reader.integer("sequence_length", io::integer_limit("sequence_length"));
     model.vocabulary = reader.integer("vocabulary", io::integer_limit("vocabulary"));

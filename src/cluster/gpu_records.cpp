@@ -163,10 +163,11 @@ class RecordReader {
 
   static void read_fused_kernels(io::ObjectReader& calibration, std::optional<FusedKernels>& out) {
     constexpr io::NumberRange kShare = io::number_limit("gemm_efficiency");
-    read_figures(calibration, "fused_kernels", out, [&](FusedKernels& fused, const auto& read, const auto&) {
+    read_figures(calibration, "fused_kernels", out, [&](FusedKernels& fused, const auto& read, const auto& read_if) {
       read("gemm_efficiency", fused.gemm_efficiency, kShare);
       read("fp8_efficiency", fused.fp8_efficiency, kShare);
       read("memory_efficiency", fused.memory_efficiency, kShare);
+      read_if("fp4_efficiency", fused.fp4_efficiency, kShare);
     });
   }
 
@@ -222,6 +223,7 @@ nlohmann::ordered_json fused_kernels_json(const FusedKernels& fused) {
   nlohmann::ordered_json record;
   record["gemm_efficiency"] = fused.gemm_efficiency;
   record["fp8_efficiency"] = fused.fp8_efficiency;
+  if (fused.fp4_efficiency > 0) record["fp4_efficiency"] = fused.fp4_efficiency;
   record["memory_efficiency"] = fused.memory_efficiency;
   if (!fused.source.empty()) record["source"] = fused.source;
   return record;

@@ -34,6 +34,7 @@ std::optional<FusedKernels> slower_kernels(const std::optional<FusedKernels>& a,
   FusedKernels slower = *a;
   slower.gemm_efficiency = std::min(a->gemm_efficiency, b->gemm_efficiency);
   slower.fp8_efficiency = std::min(a->fp8_efficiency, b->fp8_efficiency);
+  slower.fp4_efficiency = std::min(a->share_of(DType::kFp4), b->share_of(DType::kFp4));
   slower.memory_efficiency = std::min(a->memory_efficiency, b->memory_efficiency);
   return slower;
 }

@@ -68,6 +68,7 @@ double fused_seconds(double flops, double bytes, double rate, const DeviceRates&
 DType matrix_format(const cluster::GpuType& device, DType precision) {
   const auto first = [&](std::initializer_list<DType> order) { return first_supported(device, precision, order); };
   switch (precision) {
+    case DType::kFp4: return first({DType::kFp4, DType::kFp8, DType::kBf16, DType::kFp16, DType::kFp32});
     case DType::kFp8: return first({DType::kFp8, DType::kBf16, DType::kFp16, DType::kFp32});
     case DType::kBf16: return first({DType::kBf16, DType::kFp16, DType::kFp32});
     case DType::kFp16: return first({DType::kFp16, DType::kBf16, DType::kFp32});
@@ -95,11 +96,20 @@ namespace {
 
 using Fused = std::optional<cluster::FusedKernels>;
 
+/// Products in 4 bits are vendors' kernels whatever runs beside them.
 double matrix_rate(const cluster::GpuType& device, DType precision, const Fused& fused) {
   const DType format = matrix_format(device, precision);
-  const double peak = device.peak_of(format).value();
-  if (!fused) return peak * device.compute.gemm_efficiency;
-  return peak * (format == DType::kFp8 ? fused->fp8_efficiency : fused->gemm_efficiency);
+  const Fused& kernels = format == DType::kFp4 ? device.compute.fused_kernels : fused;
+  return device.peak_of(format).value() * (kernels ? kernels->share_of(format) : device.compute.gemm_efficiency);
+}
+
+/// fp8 (Transformer Engine's cast-transpose): the norm or activation that makes an input casts it. NVFP4 (its
+/// NVFP4BlockScaling): 16 values share a scale of one byte, all of a tensor another, so that all values are read once
+/// for the greatest of them before they are cast.
+NarrowCopies narrow_copies(DType format) {
+  if (format == DType::kFp8) return {2, 0, 1};
+  if (format == DType::kFp4) return {2 * (0.5 + 1.0 / 16), 2, 2};
+  return {};
 }
 
 void set_fused_attention(DeviceRates& rates, const cluster::ComputeCalibration& compute, double peak,
@@ -126,7 +136,9 @@ double memory_rate(const cluster::GpuType& device, const Fused& fused) {
 }  // namespace
 
 DeviceRates device_rates(const cluster::GpuType& device, const model::Job& job) {
-  const DType wide = job.precision == DType::kFp8 ? DType::kBf16 : job.precision;
+  const DType format = matrix_format(device, job.precision);
+  const bool narrow = job.precision == DType::kFp8 || job.precision == DType::kFp4;
+  const DType wide = narrow ? DType::kBf16 : job.precision;
   const Fused fused = job.fused_kernels ? device.compute.fused_kernels : std::nullopt;
   DeviceRates rates;
   rates.matrix = matrix_rate(device, job.precision, fused);
@@ -134,7 +146,7 @@ DeviceRates device_rates(const cluster::GpuType& device, const model::Job& job) 
   set_fused_attention(rates, device.compute, matrix_peak(device, wide).value(), job.attention_kernel);
   rates.host_issue = job.cuda_graphs == model::CudaGraphs::kStep ? 0 : to_seconds(device.compute.host_issue);
   rates.multiprocessors = device.multiprocessors;
-  rates.narrow = matrix_format(device, job.precision) == DType::kFp8;
+  rates.copies = narrow_copies(format);
   rates.memory = memory_rate(device, fused);
   rates.launch = to_seconds(device.compute.kernel_launch);
   return rates;
@@ -168,13 +180,16 @@ Passes host_bound(const Passes& passes, const DeviceRates& device, bool blocking
 
 namespace {
 
-/// fp8: inputs and output gradients are written twice narrow, once transposed for backward (Transformer Engine's
-/// cast-transpose). Inputs are cast by the norm or activation that makes them; output gradients are read for it.
-/// Weights are cast once an iteration (UnitCosts::weight_cast_bytes).
+/// Inputs are cast in forward, gradients of outputs in backward; weights once an iteration
+/// (UnitCosts::weight_cast_bytes).
 Passes cast_seconds(double rows, double in, double out, double count, double element, const DeviceRates& device) {
-  constexpr double kNarrowCopies = 2;
-  return {streaming_seconds(count * rows * in * kNarrowCopies, device),
-          streaming_seconds(count * rows * out * (element + kNarrowCopies), device), 1, 1};
+  const auto seconds = [&](double values, double reads) {
+    return streaming_seconds(count * values * (reads * element + device.copies.bytes), device);
+  };
+  const auto kernels = [](double reads) { return std::max(1, static_cast<int>(reads)); };
+  const NarrowCopies& copies = device.copies;
+  return {seconds(rows * in, copies.input_reads), seconds(rows * out, copies.gradient_reads),
+          kernels(copies.input_reads), kernels(copies.gradient_reads)};
 }
 
 }  // namespace
@@ -186,7 +201,7 @@ Passes linear_seconds(double rows, double in, double out, double count, double e
   const double weight_gradient = gemm_seconds({in, out, rows, count}, element, 2 * gradient, rate, device);
   Passes time{forward, (wanted.inputs ? input_gradient : 0) + (wanted.weights ? weight_gradient : 0), 1,
               wanted.products()};
-  if (device.narrow) time += cast_seconds(rows, in, out, count, element, device);
+  if (device.copies.bytes > 0) time += cast_seconds(rows, in, out, count, element, device);
   return time;
 }
 

@@ -10,7 +10,7 @@
 //     "units": [
 //       { "kind": "block",                  keys of a block type in tangram.model/1, without name and tokens:
 //         "block": { "hidden": 1024, "heads": 16, "ffn_hidden": 4096, "gated": false, ... },
-//         "dtype": "bf16",                  what the matrix products computed in: fp32, tf32, fp16, bf16, fp8
+//         "dtype": "bf16",                  what the matrix products computed in: fp32, tf32, fp16, bf16, fp8, fp4
 //         "flash_attention": true,
 //         "sequence_length": 2048,
 //         "rows": [ { "tp": 1, "cp": 1, "ep": 1, "etp": 1, "sequence_parallel": false,    these five have defaults
@@ -81,14 +81,6 @@ void read_device(io::ObjectReader& reader, std::span<const cluster::GpuType> dev
                   near ? fmt::format("did you mean \"{}\"?", *near) : "types are those of the catalogue and the fleet");
 }
 
-DType read_dtype(io::ObjectReader& reader) {
-  return reader.choice<DType>("dtype", {{"bf16", DType::kBf16},
-                                        {"fp16", DType::kFp16},
-                                        {"fp32", DType::kFp32},
-                                        {"tf32", DType::kTf32},
-                                        {"fp8", DType::kFp8}});
-}
-
 Nanoseconds read_time(io::ObjectReader& reader, std::string_view key) {
   return Nanoseconds(std::llround(reader.number(key, kMilliseconds) * 1e6));
 }
@@ -144,7 +136,7 @@ ProfileUnit read_unit(io::ObjectReader& reader, const Profile& profile) {
   unit.kind = reader.choice<ProfileKind>(
       "kind", {{"block", ProfileKind::kBlock}, {"embedding", ProfileKind::kEmbedding}, {"head", ProfileKind::kHead}});
   if (reader.sink().size() != before) return unit;  // which keys it should have is not known
-  unit.dtype = read_dtype(reader);
+  unit.dtype = reader.choice<DType>("dtype", kPrecisions);
   unit.sequence_length = reader.integer("sequence_length", kTokens);
   if (unit.kind == ProfileKind::kBlock) {
     if (auto block = reader.object("block")) unit.block = model::read_block_dimensions(*block);

@@ -262,7 +262,7 @@ double optimizer_seconds(const SumsByZero& sums, double owned, double forward, c
       owned * static_cast<double>(2 * units.gradient_bytes + 2 * units.optimizer_bytes + units.parameter_bytes);
   constexpr int kNeverSharded = 4;
   const double cast =
-      held(sums, &Sums::held, kNeverSharded, units.groups) * static_cast<double>(units.weight_cast_bytes);
+      held(sums, &Sums::held, kNeverSharded, units.groups) * units.weight_cast_bytes;
   const double seconds =
       std::max((updated + cast) / units.memory_rate, to_seconds(units.shape.device.compute.kernel_launch));
   const Sharing gathered{sums[1].trained.shared + sums[2].trained.shared,

@@ -130,10 +130,10 @@ void set_state_bytes(UnitCosts& units, const model::Job& job) {
   units.optimizer_bytes = job.optimizer.state_bytes_per_parameter;
   units.sharded_optimizer_bytes = units.optimizer_bytes + wide_gradient_bytes(job);
   const DeviceRates rates = device_rates(units.shape.device, job);
-  constexpr std::int64_t kNarrowCopies = 2;
   units.memory_rate = rates.memory;
   units.gathers_beside = job.overlap_gather;
-  units.weight_cast_bytes = rates.narrow ? units.parameter_bytes + kNarrowCopies : 0;
+  units.weight_cast_bytes =
+      rates.copies.gradient_reads * static_cast<double>(units.parameter_bytes) + rates.copies.bytes;
 }
 
 /// The model with everything trained.

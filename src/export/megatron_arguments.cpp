@@ -119,14 +119,15 @@ void add_biases_and_norm(const model::Model& model, List& list) {
   list.value("normalization", type.norm_bias ? "LayerNorm" : "RMSNorm");
 }
 
+/// Products in 8 and 4 bits are beside bf16.
 void add_precision(const model::Job& job, List& list) {
-  switch (job.precision) {
-    case DType::kFp32:
-    case DType::kTf32: break;
-    case DType::kFp16: list.flag("fp16").flag_if(job.gradient_bytes == 4, "accumulate-allreduce-grads-in-fp32"); break;
-    case DType::kFp8: list.value("fp8-format", "hybrid"); [[fallthrough]];
-    case DType::kBf16: list.flag("bf16").flag_if(job.gradient_bytes == 2, "grad-reduce-in-bf16"); break;
+  if (job.precision == DType::kFp16) {
+    list.flag("fp16").flag_if(job.gradient_bytes == 4, "accumulate-allreduce-grads-in-fp32");
   }
+  if (job.precision == DType::kFp8) list.value("fp8-format", "hybrid");
+  if (job.precision == DType::kFp4) list.value("fp4-format", "e2m1").value("fp4-recipe", "nvfp4");
+  const bool brain = job.precision == DType::kBf16 || job.precision == DType::kFp8 || job.precision == DType::kFp4;
+  if (brain) list.flag("bf16").flag_if(job.gradient_bytes == 2, "grad-reduce-in-bf16");
 }
 
 // ZeRO-1 is the distributed optimizer; ZeRO-2 and 3 are Megatron-FSDP. With several replicas each of them shards for

@@ -106,8 +106,11 @@ std::vector<plan::TargetReason> torch_refusals(const plan::LaunchPlan& plan) {
     refusals.push_back(
         {"transformer-layers", {}, fmt::format("it trains transformers: layers of {} have {}", model.name, other)});
   }
-  if (model.job.precision == DType::kFp8) {
-    refusals.push_back({"precision", {}, "it has no fp8 products; plan with precision: bf16"});
+  if (model.job.precision == DType::kFp8 || model.job.precision == DType::kFp4) {
+    refusals.push_back(
+        {"precision",
+         {},
+         fmt::format("it has no {} products; plan with precision: bf16", to_string(model.job.precision))});
   }
   if (model.job.optimizer.name != "adam") {
     refusals.push_back({"optimizer", {}, "its optimizer is adam, the job's is " + model.job.optimizer.name});

@@ -179,6 +179,11 @@ std::optional<Diagnostic> mistake_in(const model::Model& model, std::span<const 
     return refused("unsupported-model", fmt::format("{} has encoders", model.name),
                    "kernel graphs are made of text models; record one of this model instead");
   }
+  if (model.job.precision == DType::kFp4) {
+    return refused("unsupported-model",
+                   fmt::format("weights of {} in 4 bits have no kernels that were measured", model.name),
+                   "give its file precision: fp8 or bf16");
+  }
   for (const model::BlockType& type : model.types) {
     const std::string_view other = beyond_kernels(type);
     if (other.empty()) continue;

@@ -131,12 +131,7 @@ std::int64_t read_batch(io::ObjectReader& reader, std::int64_t sequence_length) 
 }
 
 DType read_precision(io::ObjectReader& reader) {
-  return reader.choice_or<DType>("precision", DType::kBf16,
-                                 {{"bf16", DType::kBf16},
-                                  {"fp16", DType::kFp16},
-                                  {"fp8", DType::kFp8},
-                                  {"fp32", DType::kFp32},
-                                  {"tf32", DType::kTf32}});
+  return reader.choice_or<DType>("precision", DType::kBf16, kPrecisions);
 }
 
 /// By the names that to_string gives them.
@@ -249,7 +244,7 @@ std::string_view to_string(CudaGraphs graphs) {
 
 void set_precision(Job& job, DType precision) {
   job.precision = precision;
-  // Matrix products in fp8 keep 2-byte parameters and activations; main gradients are fp32 beside bf16 parameters.
+  // Matrix products in fp8 and fp4 keep 2-byte parameters and activations; main gradients are fp32 beside bf16 parameters.
   const bool wide = job.precision == DType::kFp32 || job.precision == DType::kTf32;
   job.parameter_bytes = wide ? 4 : 2;
   job.gradient_bytes = job.precision == DType::kFp16 ? 2 : 4;

@@ -68,6 +68,7 @@ template <class Io>
 void fields(Io& io, Of<Io, cluster::FusedKernels>& fused) {
   io.number("gemm_efficiency", fused.gemm_efficiency, {0.0, 1.0, true});
   io.number("fp8_efficiency", fused.fp8_efficiency, {0.0, 1.0, true});
+  io.number_if("fp4_efficiency", fused.fp4_efficiency, {0.0, 1.0, true});
   io.number("memory_efficiency", fused.memory_efficiency, {0.0, 1.0, true});
   io.text_or("source", fused.source);
 }
@@ -96,7 +97,12 @@ void fields(Io& io, Of<Io, cluster::GpuType>& device) {
   io.number("memory_bandwidth_bytes_s", device.memory_bandwidth, io::kPositive);
   io.object("peak_flops_s", [&](Io& peaks) {
     for (int i = 0; i < kDTypeCount; ++i) {
-      peaks.number(to_string(static_cast<DType>(i)), at(device.peak, i), io::kNotNegative);
+      const auto format = static_cast<DType>(i);
+      if (format == DType::kFp4) {  // unknown to older plans
+        peaks.number_if(to_string(format), at(device.peak, i), io::kNotNegative);
+      } else {
+        peaks.number(to_string(format), at(device.peak, i), io::kNotNegative);
+      }
     }
   });
   link_field(io, "peer_link", device.peer_link);

@@ -24,11 +24,11 @@ EXTREMES = ["0", "-1", "5e-324", "1e-308", "1e-30", HUGE, "1e999", "922337203685
 LINK = {"bandwidth_gb_s": 32, "latency_us": 5}
 GPU = {"vendor": "acme", "architecture": "odd", "multiprocessors": 80, "memory_gib": 40, "reserved_gib": 3,
        "memory_bandwidth_gb_s": 1500,
-       "peak_tflops": {"fp32": 20, "tf32": 100, "fp16": 300, "bf16": 300, "fp8": 600},
+       "peak_tflops": {"fp32": 20, "tf32": 100, "fp16": 300, "bf16": 300, "fp8": 600, "fp4": 1200},
        "peer_link": {"bandwidth_gb_s": 300, "latency_us": 3, "reach": 8, "pair_gb_s": 50}, "pcie": dict(LINK),
        "calibration": {"gemm_efficiency": 0.6, "attention_forward": 0.4, "attention_backward": 0.3, "memory_efficiency": 0.8,
                        "kernel_launch_us": 5, "host_issue_us": 5,
-                       "fused_kernels": {"gemm_efficiency": 0.6, "fp8_efficiency": 0.5, "memory_efficiency": 0.8},
+                       "fused_kernels": {"gemm_efficiency": 0.6, "fp8_efficiency": 0.5, "fp4_efficiency": 0.4, "memory_efficiency": 0.8},
                        "native_attention": {"forward": 0.7, "backward": 0.6, "forward_extra_keys": 500,
                                             "backward_extra_keys": 600, "head_dim_multiple": 64,
                                             "forward_extra_head_dim": 60, "backward_extra_head_dim": 40,

@@ -52,6 +52,13 @@ struct FusedKernels {
   double fp8_efficiency = 0;     ///< the same of products in fp8
   double memory_efficiency = 0;  ///< share of the memory bandwidth that they sustain, (0, 1]
   std::string source;
+  double fp4_efficiency = 0;  ///< the same of products in fp4; 0: that of fp8
+
+  /// Of the dense peak of `format`.
+  [[nodiscard]] double share_of(DType format) const {
+    if (format == DType::kFp4 && fp4_efficiency > 0) return fp4_efficiency;
+    return format == DType::kFp4 || format == DType::kFp8 ? fp8_efficiency : gemm_efficiency;
+  }
 
   bool operator==(const FusedKernels&) const = default;
 };

@@ -19,7 +19,7 @@
 namespace tangram::cost {
 
 /// The dense peak a job of this precision computes with. A device without the format falls back to the next wider one
-/// its matrix units have, because that is what its users train in: fp8 -> bf16 -> fp16 (Volta, Turing) -> fp32,
+/// its matrix units have, because that is what its users train in: fp4 -> fp8 -> bf16 -> fp16 (Volta, Turing) -> fp32,
 /// tf32 -> fp32. 0: the device has no peak at all.
 [[nodiscard]] FlopsPerSecond matrix_peak(const cluster::GpuType& device, DType precision);
 
@@ -29,11 +29,17 @@ namespace tangram::cost {
 /// The format that peak is of; `precision` itself where the device has no peak at all.
 [[nodiscard]] DType matrix_format(const cluster::GpuType& device, DType precision);
 
+/// What values of 2 bytes are cast to before products of linear layers in 8 and 4 bits read them.
+struct NarrowCopies {
+  double bytes = 0;        ///< of one value, by rows for one product and by columns for the other; 0: nothing is cast
+  double input_reads = 0;  ///< times that an input is read to be cast
+  double gradient_reads = 0;  ///< the same of gradients of outputs, and of weights
+};
+
 /// What the kernels of one device sustain in one precision.
 struct DeviceRates {
-  double matrix = 0;  ///< FLOP/s of a large matrix product of a linear layer
-  double attention =
-      0;  ///< the same inside attention and the head, which stay in 16 bits under fp8 (Transformer Engine)
+  double matrix = 0;     ///< FLOP/s of a large matrix product of a linear layer
+  double attention = 0;  ///< the same inside attention and the head, in 16 bits under fp8 and fp4 (Transformer Engine)
   double fused_forward = 0;            ///< FLOP/s of fused attention
   double fused_backward = 0;           ///< the same of its backward pass
   double forward_extra_keys = 0;       ///< keys that fused attention computes beyond those that a query sees
@@ -47,7 +53,7 @@ struct DeviceRates {
   double launch = 0;                   ///< seconds from one kernel to the next
   double host_issue = 0;               ///< seconds the host needs for one kernel
   double multiprocessors = 0;
-  bool narrow = false;  ///< linear layers run in fp8: their inputs and gradients are cast
+  NarrowCopies copies;
 };
 /// Of a job's precision and kernels.
 [[nodiscard]] DeviceRates device_rates(const cluster::GpuType& device, const model::Job& job);

@@ -65,7 +65,7 @@ struct UnitCosts {
   std::int64_t sharded_optimizer_bytes = 12;  ///< from ZeRO-1 on
   double memory_rate = 0;                     ///< bytes/s of streaming kernels (DeviceRates::memory)
   bool gathers_beside = false;                ///< parameters of ZeRO-1 and 2 are gathered beside the first forward pass
-  std::int64_t weight_cast_bytes = 0;  ///< moved a parameter when weights are cast to fp8, twice, once an iteration
+  double weight_cast_bytes = 0;  ///< moved a parameter when weights are cast to 8 or 4 bits, once an iteration
   std::vector<Provenance> block_provenance;  ///< of forward and backward, by block type; empty: modelled
   Provenance embedding_provenance = Provenance::kModelled;
   Provenance head_provenance = Provenance::kModelled;

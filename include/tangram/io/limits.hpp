@@ -47,6 +47,7 @@ inline constexpr Limit kLimits[] = {
     {"multiprocessors", "", 0, 10'000, "0: not known"},
     {"gemm_efficiency", "", 1e-3, 1, kShares},
     {"fp8_efficiency", "", 1e-3, 1, kShares},
+    {"fp4_efficiency", "", 1e-3, 1, kShares},
     {"attention_forward", "", 1e-3, 1, kShares},
     {"attention_backward", "", 1e-3, 1, kShares},
     {"forward", "", 1e-3, 1, kShares},

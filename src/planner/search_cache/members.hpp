@@ -32,8 +32,8 @@ auto members(S& s) {
 
 template <Of<cluster::FusedKernels> S>
 auto members(S& s) {
-  auto& [gemm, fp8, memory, source] = s;
-  return std::tie(gemm, fp8, memory, source);
+  auto& [gemm, fp8, memory, source, fp4] = s;
+  return std::tie(gemm, fp8, memory, source, fp4);
 }
 
 template <Of<cluster::ComputeCalibration> S>

@@ -284,9 +284,6 @@ TEST_CASE("cuts and models that do not fit are refused") {
   m.model = {};
   m.model.name = "Mystery-7B";
   CHECK(refusal(m) == "no dimensions are printed, and configs/models knows no \"Mystery-7B\"");
-  m = complete();
-  m.precision = "NVFP4";
-  CHECK(refusal(m) == "4-bit floating point is not modelled");
 }
 
 TEST_CASE("what software did without stays away, and can be taken away") {

@@ -51,6 +51,8 @@ TEST_CASE("dtype: names and sizes agree") {
   }
   CHECK_FALSE(parse_dtype("int4"));
   CHECK(bytes_of(DType::kFp8) == 1);
+  for (const auto& [name, type] : kPrecisions) CHECK(parse_dtype(name) == type);
+  CHECK(kPrecisions.size() == kDTypeCount);
 }
 
 TEST_CASE("digest: XXH3-128 of known inputs") {

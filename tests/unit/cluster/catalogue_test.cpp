@@ -48,6 +48,12 @@ TEST_CASE("catalogue: figures are of hardware") {
     if (type.peak_of(DType::kFp8).value() > 0) {
       CHECK(type.peak_of(DType::kFp8).value() / type.peak_of(DType::kFp16).value() == Approx(2.0).epsilon(0.02));
     }
+    // Blackwell has twice its fp8 in fp4, Blackwell Ultra three times.
+    if (type.peak_of(DType::kFp4).value() > 0) {
+      const double more = type.peak_of(DType::kFp4).value() / type.peak_of(DType::kFp8).value();
+      CHECK((more == Approx(2.0) || more == Approx(3.0)));
+      CHECK(type.compute.fused_kernels->fp4_efficiency > 0);
+    }
     CHECK(type.pcie.bandwidth >= 2_GBps);  // through host memory
     CHECK(type.multiprocessors >= 40);
     CHECK(type.compute.gemm_efficiency >= 0.2);

@@ -181,7 +181,7 @@ TEST_CASE("fleet: the slower of two GPU types has the slower fused kernels of bo
   a.compute.fused_kernels = FusedKernels{0.7, 0.5, 0.9, "a"};
   CHECK_FALSE(slower_of(a, b).compute.fused_kernels);
   b.compute.fused_kernels = FusedKernels{0.6, 0.6, 0.8, "b"};
-  CHECK(slower_of(a, b).compute.fused_kernels == FusedKernels{0.6, 0.5, 0.8, "a"});
+  CHECK(slower_of(a, b).compute.fused_kernels == FusedKernels{0.6, 0.5, 0.8, "a", 0.5});
 }
 
 TEST_CASE("fleet: measurements replace the datasheet") {

@@ -110,6 +110,11 @@ TEST_CASE("precisions fall back to what the device has") {
   // Linear layers in fp8, attention stays in 16 bits.
   CHECK(device_rates(hopper, DType::kFp8).matrix == Approx(200e12));
   CHECK(device_rates(hopper, DType::kFp8).attention == Approx(100e12));
+  CHECK(matrix_format(hopper, DType::kFp4) == DType::kFp8);
+  cluster::GpuType blackwell = hopper;
+  set_peak(blackwell, DType::kFp4, 400_TFLOPs);
+  CHECK(device_rates(blackwell, DType::kFp4).matrix == Approx(400e12));
+  CHECK(device_rates(blackwell, DType::kFp4).attention == Approx(100e12));
   CHECK(matrix_peak(cluster::GpuType{}, DType::kBf16).value() == 0);
 }
 

@@ -85,14 +85,41 @@ TEST_CASE("fused kernels have shares of their own where the GPU's record has the
   CHECK(device_rates(round_gpu(), job_of(DType::kBf16, true)).memory == Approx(1000e9));
 }
 
+TEST_CASE("products in 4 bits are fused kernels' whatever runs beside them") {
+  cluster::GpuType gpu = fused_gpu();
+  gpu.peak[static_cast<std::size_t>(DType::kFp4)] = 400_TFLOPs;
+  CHECK(device_rates(gpu, job_of(DType::kFp4, true)).matrix == Approx(400e12 * 0.6));  // that of fp8
+  gpu.compute.fused_kernels->fp4_efficiency = 0.5;
+  CHECK(device_rates(gpu, job_of(DType::kFp4, true)).matrix == Approx(400e12 * 0.5));
+  const DeviceRates eager = device_rates(gpu, job_of(DType::kFp4, false));
+  CHECK(eager.matrix == Approx(400e12 * 0.5));
+  CHECK(eager.memory == Approx(400e9));
+  CHECK(eager.attention == Approx(80e12));
+}
+
 TEST_CASE("weights are cast to fp8 once an iteration, inputs and gradients in each pass") {
   const DeviceRates wide = device_rates(fused_gpu(), job_of(DType::kBf16, true));
+  const DeviceRates eight = device_rates(fused_gpu(), job_of(DType::kFp8, true));
   DeviceRates narrow = wide;
-  narrow.narrow = true;
+  narrow.copies = eight.copies;
   const Passes plain = linear_seconds(512, 1024, 4096, 1, 2, 4, wide.matrix, wide);
   const Passes cast = linear_seconds(512, 1024, 4096, 1, 2, 4, wide.matrix, narrow);
   CHECK(cast.forward - plain.forward == Approx(512.0 * 1024 * 2 / 900e9));
   CHECK(cast.backward - plain.backward == Approx(512.0 * 4096 * (2 + 2) / 900e9));
+  CHECK(cast.forward_kernels == 2);
+}
+
+// Two passes over each tensor, one for its greatest value; two copies of half a byte and a sixteenth of a scale.
+TEST_CASE("casts to NVFP4 read a tensor twice") {
+  cluster::GpuType gpu = fused_gpu();
+  gpu.peak[static_cast<std::size_t>(DType::kFp4)] = 400_TFLOPs;
+  DeviceRates wide = device_rates(gpu, job_of(DType::kBf16, true));
+  const Passes plain = linear_seconds(512, 1024, 4096, 1, 2, 4, wide.matrix, wide);
+  wide.copies = device_rates(gpu, job_of(DType::kFp4, true)).copies;
+  const Passes cast = linear_seconds(512, 1024, 4096, 1, 2, 4, wide.matrix, wide);
+  CHECK(cast.forward - plain.forward == Approx(512.0 * 1024 * (2 * 2 + 1.125) / 900e9));
+  CHECK(cast.backward - plain.backward == Approx(512.0 * 4096 * (2 * 2 + 1.125) / 900e9));
+  CHECK(cast.forward_kernels - plain.forward_kernels == 2);
 }
 
 TEST_CASE("what CUDA graphs hold, the host does not issue") {

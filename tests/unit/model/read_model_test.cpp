@@ -50,6 +50,7 @@ TEST_CASE("read: bytes per parameter follow precision and optimizer") {
   using List = std::vector<std::int64_t>;
   CHECK(bytes("") == List{2, 4, 12});
   CHECK(bytes(", precision: fp8") == List{2, 4, 12});
+  CHECK(bytes(", precision: fp4") == List{2, 4, 12});
   CHECK(bytes(", precision: fp16") == List{2, 2, 12});
   CHECK(bytes(", precision: fp32") == List{4, 4, 8});
   CHECK(bytes(", precision: tf32") == List{4, 4, 8});

@@ -63,6 +63,24 @@ bool is_young(const Measurement& m) {
                                     "prime-rl", "verl", "huggingface/trl"});
 }
 
+/// As printed. Megatron-Bridge's summary calls tensorwise FP8 what it later calls FP8-CS; a scale of each row takes one
+/// pass, as those of blocks do; else Megatron-Core's default.
+model::Fp8Recipe find_fp8_recipe(const Measurement& m) {
+  using model::Fp8Recipe;
+  if (names_any(m.precision, {"delayed"})) return Fp8Recipe::kDelayed;
+  if (names_any(m.precision, {"mx"})) return Fp8Recipe::kMxfp8;
+  if (names_any(m.precision, {"block", "subchannel", "rowwise", "deepgemm"})) return Fp8Recipe::kBlockwise;
+  const bool bridge = names_any(software_of(m), {"megatron bridge", "megatron-bridge"});
+  if (bridge || names_any(m.precision, {"-cs", "current", "tensorwise"})) return Fp8Recipe::kTensorwise;
+  return Fp8Recipe::kDelayed;
+}
+
+/// NeMo's and Megatron-Bridge's recipes keep parameters in 8 and 4 bits (fp8_params, fp8_param_gather and
+/// fp4_param_gather in their mixed precision), but for scales of blocks.
+bool keeps_narrow_parameters(const Measurement& m, const cluster::GpuType& device) {
+  return follows_recipes(m, device) && find_fp8_recipe(m) != model::Fp8Recipe::kBlockwise;
+}
+
 model::ExpertDispatch find_dispatch(const ExpertFacts& facts) {
   if (facts.dispatcher == "hybridep") return model::ExpertDispatch::kHybridEp;
   return facts.dispatcher == "deepep" || facts.dispatcher == "flex" ? model::ExpertDispatch::kDeepEp
@@ -85,6 +103,11 @@ void set_kernels(model::Job& job, const Measurement& m, const cluster::GpuType& 
   const bool native = m.attention_kernel.empty() ? generation : m.attention_kernel == "native";
   job.attention_kernel = native ? model::AttentionKernel::kNative : model::AttentionKernel::kFlash2;
   job.fused_kernels = vendor || names_any(m.variant, {"compile"});
+  job.fp8_recipe = find_fp8_recipe(m);
+  job.narrow_parameters = keeps_narrow_parameters(m, device);
+  // Float8Linear of torchao saves inputs in 2 bytes, its NVFP4 linear layers do not.
+  job.narrow_inputs = vendor || job.precision == DType::kFp4;
+  job.wide_experts = names_any(m.precision, {"bf16 experts"});
   job.in_place_loss = vendor;
   // Their models have cross_entropy_loss_fusion set, by Transformer Engine (GPTModelProvider).
   job.fused_loss = vendor && follows_recipes(m, device);

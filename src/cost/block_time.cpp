@@ -42,7 +42,8 @@ struct Context {
   const Exchanges& exchanges;
   LocalBlock local;
   DeviceRates rates;
-  double gradient;  ///< bytes of a main gradient
+  std::optional<DeviceRates> expert_rates;  ///< of experts that compute in 16 bits beside narrower layers
+  double gradient;                          ///< bytes of a main gradient
   bool fused;
 };
 
@@ -51,8 +52,15 @@ Passes stream(const Context& c, double values, double forward, double backward) 
           streaming_seconds(c.local.element * values * backward, c.rates), 1, 1};
 }
 
-Passes linear(const Context& c, double rows, double in, double out, double count = 1) {
-  return linear_seconds(rows, in, out, count, c.local.element, c.gradient, c.rates.matrix, c.rates, c.block.gradients);
+Passes linear(const Context& c, double rows, double in, double out, double count = 1,
+              InputFrom input = InputFrom::kOther) {
+  return linear_seconds(rows, in, out, count, c.local.element, c.gradient, c.rates.matrix, c.rates, c.block.gradients,
+                        input);
+}
+
+/// Behind a norm.
+Passes normed_linear(const Context& c, double rows, double in, double out) {
+  return linear(c, rows, in, out, 1, InputFrom::kNorm);
 }
 
 Passes activation(const Context& c, double values) {
@@ -61,8 +69,9 @@ Passes activation(const Context& c, double values) {
 }
 
 /// `input`: width of what it reads and gives.
-Passes feed_forward_part(const Context& c, double rows, double input, double width, double count = 1) {
-  Passes time = linear(c, rows, input, (c.block.feed_forward.gated ? 2 : 1) * width, count);
+Passes feed_forward_part(const Context& c, double rows, double input, double width, double count = 1,
+                         InputFrom from = InputFrom::kOther) {
+  Passes time = linear(c, rows, input, (c.block.feed_forward.gated ? 2 : 1) * width, count, from);
   time += activation(c, count * rows * width);
   time += linear(c, rows, width, input, count);
   return time;
@@ -86,20 +95,20 @@ Projection query_key_value(const Context& c) {
   Projection out;
   if (a.kind == model::AttentionKind::kMultiHead) {
     const double query_heads = (a.output_gate ? 2 : 1) * core.heads;
-    out.all = linear(c, tokens, c.local.hidden, (query_heads + 2 * core.kv_heads) * core.qk_dim);
+    out.all = normed_linear(c, tokens, c.local.hidden, (query_heads + 2 * core.kv_heads) * core.qk_dim);
     return out;
   }
   Passes up;
   if (a.q_lora_rank > 0) {
-    out.all += linear(c, c.local.rows, c.local.hidden, a.q_lora_rank);
+    out.all += normed_linear(c, c.local.rows, c.local.hidden, a.q_lora_rank);
     out.all += stream(c, c.local.rows * a.q_lora_rank, kNormForward, kNormBackward);
-    up += linear(c, tokens, a.q_lora_rank, core.heads * core.qk_dim);
+    up += normed_linear(c, tokens, a.q_lora_rank, core.heads * core.qk_dim);
   } else {
-    up += linear(c, tokens, c.local.hidden, core.heads * core.qk_dim);
+    up += normed_linear(c, tokens, c.local.hidden, core.heads * core.qk_dim);
   }
-  out.all += linear(c, c.local.rows, c.local.hidden, a.kv_lora_rank + a.qk_rope_head_dim);
+  out.all += normed_linear(c, c.local.rows, c.local.hidden, a.kv_lora_rank + a.qk_rope_head_dim);
   out.all += stream(c, c.local.rows * a.kv_lora_rank, kNormForward, kNormBackward);
-  up += linear(c, tokens, a.kv_lora_rank, core.heads * (a.qk_nope_head_dim + core.v_dim));
+  up += normed_linear(c, tokens, a.kv_lora_rank, core.heads * (a.qk_nope_head_dim + core.v_dim));
   out.all += up;
   out.up_forward = up.forward;
   return out;
@@ -130,10 +139,26 @@ MixerTime add_attention(const Context& c, Passes& compute) {
 MixerTime add_mixer(const Context& c, Passes& compute) {
   if (!c.local.recurrence) return c.block.attends() ? add_attention(c, compute) : MixerTime{};
   const LocalRecurrence& recurrence = *c.local.recurrence;
-  compute += linear(c, c.local.tokens, c.local.hidden, recurrence.projected);
+  compute += normed_linear(c, c.local.tokens, c.local.hidden, recurrence.projected);
   compute += recurrence_seconds(recurrence, c.local.element, c.rates);
   compute += linear(c, c.local.tokens, recurrence.inner, c.local.hidden);
   return {};
+}
+
+Passes expert_products(const Context& c) {
+  const LocalBlock& l = c.local;
+  return feed_forward_part(c, l.expert_rows / l.experts, l.expert_input, l.expert_width, l.experts);
+}
+
+Passes wide_expert_products(Context c) {
+  c.rates = *c.expert_rates;
+  return expert_products(c);
+}
+
+std::optional<DeviceRates> expert_rates(const model::BlockType& block, model::Job job, const cluster::GpuType& device) {
+  if (!job.wide_experts || !block.feed_forward.is_moe()) return std::nullopt;
+  job.precision = wide_precision(job);
+  return device_rates(device, job);
 }
 
 /// Router, permutation, the experts' grouped products (Gale et al., MegaBlocks, arXiv 2211.15841), un-permutation.
@@ -149,7 +174,7 @@ Passes experts(const Context& c) {
   }
   time += stream(c, l.routed * width, kPermute, kPermute);
   if (c.degrees.ep > 1) time += stream(c, 2 * l.expert_rows * width, kPermute, kPermute);  // by expert, and back
-  time += feed_forward_part(c, l.expert_rows / l.experts, width, l.expert_width, l.experts);
+  time += c.expert_rates ? wide_expert_products(c) : expert_products(c);
   if (c.block.feed_forward.bias) time += stream(c, l.expert_rows * width, kExpertBiasForward, kExpertBiasBackward);
   time += stream(c, l.routed * width, kPermute, kPermute);
   return time;
@@ -226,7 +251,7 @@ double expert_seconds(const Context& c, const Passes& routed, const model::Job& 
 /// Forward, of a dense feed-forward part or of shared experts.
 double dense_seconds(const Context& c, double columns, const model::Job& job) {
   if (columns <= 0) return 0;
-  const Passes part = feed_forward_part(c, c.local.tokens, c.local.hidden, columns);
+  const Passes part = feed_forward_part(c, c.local.tokens, c.local.hidden, columns, 1, InputFrom::kNorm);
   return host_bound(part, c.rates, job.blocking_launches).forward + tensor_exchange(c);
 }
 
@@ -335,13 +360,14 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
                   exchanges,
                   local_block(block, job, degrees, samples_per_replica),
                   device_rates(shape.device, job),
+                  expert_rates(block, job, shape.device),
                   static_cast<double>(job.gradient_bytes),
                   job.flash_attention};
   BlockTime time;
   time.compute += residual_stream(c);
   const MixerTime mixer = add_mixer(c, time.compute);
   const double columns = c.local.dense + c.local.shared;
-  if (columns > 0) time.compute += feed_forward_part(c, c.local.tokens, c.local.hidden, columns);
+  if (columns > 0) time.compute += feed_forward_part(c, c.local.tokens, c.local.hidden, columns, 1, InputFrom::kNorm);
   const Passes routed = block.feed_forward.is_moe() ? experts(c) : Passes{};
   const Passes rest = time.compute;
   Passes device = rest;

@@ -78,6 +78,8 @@ DType matrix_format(const cluster::GpuType& device, DType precision) {
   return precision;
 }
 
+DType wide_precision(const model::Job& job) { return is_narrow(job.precision) ? DType::kBf16 : job.precision; }
+
 FlopsPerSecond matrix_peak(const cluster::GpuType& device, DType precision) {
   return device.peak_of(matrix_format(device, precision));
 }
@@ -101,15 +103,6 @@ double matrix_rate(const cluster::GpuType& device, DType precision, const Fused&
   const DType format = matrix_format(device, precision);
   const Fused& kernels = format == DType::kFp4 ? device.compute.fused_kernels : fused;
   return device.peak_of(format).value() * (kernels ? kernels->share_of(format) : device.compute.gemm_efficiency);
-}
-
-/// fp8 (Transformer Engine's cast-transpose): the norm or activation that makes an input casts it. NVFP4 (its
-/// NVFP4BlockScaling): 16 values share a scale of one byte, all of a tensor another, so that all values are read once
-/// for the greatest of them before they are cast.
-NarrowCopies narrow_copies(DType format) {
-  if (format == DType::kFp8) return {2, 0, 1};
-  if (format == DType::kFp4) return {2 * (0.5 + 1.0 / 16), 2, 2};
-  return {};
 }
 
 void set_fused_attention(DeviceRates& rates, const cluster::ComputeCalibration& compute, double peak,
@@ -137,8 +130,7 @@ double memory_rate(const cluster::GpuType& device, const Fused& fused) {
 
 DeviceRates device_rates(const cluster::GpuType& device, const model::Job& job) {
   const DType format = matrix_format(device, job.precision);
-  const bool narrow = job.precision == DType::kFp8 || job.precision == DType::kFp4;
-  const DType wide = narrow ? DType::kBf16 : job.precision;
+  const DType wide = wide_precision(job);
   const Fused fused = job.fused_kernels ? device.compute.fused_kernels : std::nullopt;
   DeviceRates rates;
   rates.matrix = matrix_rate(device, job.precision, fused);
@@ -146,7 +138,7 @@ DeviceRates device_rates(const cluster::GpuType& device, const model::Job& job) 
   set_fused_attention(rates, device.compute, matrix_peak(device, wide).value(), job.attention_kernel);
   rates.host_issue = job.cuda_graphs == model::CudaGraphs::kStep ? 0 : to_seconds(device.compute.host_issue);
   rates.multiprocessors = device.multiprocessors;
-  rates.copies = narrow_copies(format);
+  rates.copies = narrow_copies(device, format, job.fp8_recipe);
   rates.memory = memory_rate(device, fused);
   rates.launch = to_seconds(device.compute.kernel_launch);
   return rates;
@@ -180,28 +172,28 @@ Passes host_bound(const Passes& passes, const DeviceRates& device, bool blocking
 
 namespace {
 
-/// Inputs are cast in forward, gradients of outputs in backward; weights once an iteration
-/// (UnitCosts::weight_cast_bytes).
-Passes cast_seconds(double rows, double in, double out, double count, double element, const DeviceRates& device) {
-  const auto seconds = [&](double values, double reads) {
-    return streaming_seconds(count * values * (reads * element + device.copies.bytes), device);
-  };
-  const auto kernels = [](double reads) { return std::max(1, static_cast<int>(reads)); };
+/// Inputs are cast in forward, gradients of outputs in backward; weights once an iteration (UnitCost::cast).
+Passes cast_seconds(double inputs, double gradients, double element, InputFrom input, const DeviceRates& device) {
   const NarrowCopies& copies = device.copies;
-  return {seconds(rows * in, copies.input_reads), seconds(rows * out, copies.gradient_reads),
-          kernels(copies.input_reads), kernels(copies.gradient_reads)};
+  const double reads = input == InputFrom::kNorm ? copies.normed_reads : copies.input_reads;
+  const auto seconds = [&](double values, double times) {
+    return streaming_seconds(values * (times * element + copies.bytes()), device);
+  };
+  const auto kernels = [](double times) { return std::max(1, static_cast<int>(times)); };
+  return {seconds(inputs, reads), seconds(gradients, copies.gradient_reads), kernels(reads),
+          kernels(copies.gradient_reads)};
 }
 
 }  // namespace
 
 Passes linear_seconds(double rows, double in, double out, double count, double element, double gradient, double rate,
-                      const DeviceRates& device, const model::Gradients& wanted) {
+                      const DeviceRates& device, const model::Gradients& wanted, InputFrom input) {
   const double forward = gemm_seconds({rows, out, in, count}, element, element, rate, device);
   const double input_gradient = gemm_seconds({rows, in, out, count}, element, element, rate, device);
   const double weight_gradient = gemm_seconds({in, out, rows, count}, element, 2 * gradient, rate, device);
   Passes time{forward, (wanted.inputs ? input_gradient : 0) + (wanted.weights ? weight_gradient : 0), 1,
               wanted.products()};
-  if (device.copies.bytes > 0) time += cast_seconds(rows, in, out, count, element, device);
+  if (device.copies.one > 0) time += cast_seconds(count * rows * in, count * rows * out, element, input, device);
   return time;
 }
 

@@ -34,14 +34,25 @@ AttentionCore local_core(const model::BlockType& block, double tp, const LocalBl
   return core;
 }
 
+/// Under delayed scaling what reads attention's output keeps a copy of its own; else it casts once more what attention
+/// keeps (Megatron-Core, set_save_original_input).
+void set_kept_inputs(LocalBlock& local, const model::Job& job, DType format) {
+  local.kept_input = local.kept_expert_input = local.element;
+  if (!is_narrow(format) || !job.narrow_inputs) return;
+  local.kept_input = narrow_bytes(format, job.fp8_recipe);
+  if (!job.wide_experts) local.kept_expert_input = local.kept_input;
+  if (format == DType::kFp8 && job.fp8_recipe == model::Fp8Recipe::kDelayed) local.kept_twice = local.kept_input;
+}
+
 }  // namespace
 
 LocalBlock local_block(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
-                       double samples_per_replica) {
+                       double samples_per_replica, std::optional<DType> format) {
   const model::FeedForward& feed_forward = block.feed_forward;
   const double tp = degrees.tp;
   LocalBlock local;
   local.element = activation_element(job.precision);
+  set_kept_inputs(local, job, format.value_or(job.precision));
   local.samples = samples_per_replica;
   local.queries = static_cast<double>(block.tokens) / degrees.cp;
   local.tokens = local.samples * local.queries;

@@ -25,16 +25,23 @@ using model::RecomputeModules;
 
 double gate_factor(const model::FeedForward& feed_forward) { return feed_forward.gated ? 3 : 2; }
 
+/// Kept of one column of a feed-forward for each token: what its activation reads, and what that gives.
+double column_bytes(const model::FeedForward& feed_forward, const LocalBlock& local, double kept_input) {
+  return (gate_factor(feed_forward) - 1) * local.element + kept_input;
+}
+
 /// Norm inputs, linear inputs and dropout masks: everything of width `hidden` between the tensor-parallel regions.
 Kept residual_stream(const model::BlockType& block, const LocalBlock& local, const RecomputeModules& again) {
   const double row = local.rows * local.hidden;
   // Attention and feed-forward on one input: one norm input; and with a single norm, one linear input.
   const double norm_inputs = block.parallel_attention ? std::max(1, block.norms - 1) : block.norms;
   const double linear_inputs = block.parallel_attention && block.norms == 1 ? 1 : local.parts;
+  const double routed = block.feed_forward.is_moe() ? 1 : 0;  // which the router keeps
+  const double inputs = row * (local.element * routed + local.kept_input * (linear_inputs - routed));
   Kept kept;
-  kept.all = local.element * row * (norm_inputs + linear_inputs);
+  kept.all = local.element * row * norm_inputs + inputs;
   if (local.dropout) kept.all += local.parts * row;
-  if (again.has(RecomputeModule::kNorms)) kept.dropped = local.element * row * linear_inputs;
+  if (again.has(RecomputeModule::kNorms)) kept.dropped = inputs;
   return kept;
 }
 
@@ -54,14 +61,15 @@ Kept attention_tensors(const model::BlockType& block, const LocalBlock& local, b
       local.element * local.tokens * (core.heads * core.qk_dim + core.kv_heads * (core.qk_dim + core.v_dim));
   Kept kept;
   const double of_core = core_bytes(local, fused);
-  kept.all = qkv + local.element * local.tokens * core.heads * core.v_dim + of_core;
+  const double output = local.tokens * core.heads * core.v_dim;
+  kept.all = qkv + local.element * output + of_core;
   if (again.has(RecomputeModule::kCoreAttention)) kept.dropped = of_core;
   // The gate, and what it gives.
-  if (attention.output_gate) kept.all += 2 * local.element * local.tokens * core.heads * core.v_dim;
+  kept.all += output * (attention.output_gate ? local.element + local.kept_input : local.kept_twice);
   if (attention.qk_norm) kept.all += local.element * local.tokens * (core.heads + core.kv_heads) * core.qk_dim;
   if (attention.kind == model::AttentionKind::kLatent) {
     const double ranks = attention.q_lora_rank + attention.kv_lora_rank;
-    kept.all += local.element * local.rows * (2 * ranks + attention.qk_rope_head_dim);
+    kept.all += local.rows * (local.element * (ranks + attention.qk_rope_head_dim) + local.kept_input * ranks);
     if (again.has(RecomputeModule::kLatentUp)) kept.dropped += qkv;
   }
   return kept;
@@ -78,20 +86,20 @@ Kept mixer_tensors(const model::BlockType& block, const LocalBlock& local, bool 
 Kept expert_tensors(const model::FeedForward& feed_forward, const LocalBlock& local, bool weighted_early,
                     const RecomputeModules& again) {
   const double sent_back = weighted_early ? 0 : local.routed;
-  const double activated = local.element * local.expert_rows * local.expert_width;
+  const double columns = local.expert_rows * local.expert_width;
   Kept kept;
-  kept.all = local.element * (local.expert_rows + sent_back) * local.expert_input;
+  kept.all = (local.kept_expert_input * local.expert_rows + local.element * sent_back) * local.expert_input;
   // What the shared projection behind the experts reads.
-  if (feed_forward.latent_hidden > 0) kept.all += local.element * local.rows * local.expert_input;
-  kept.all += gate_factor(feed_forward) * activated;
+  if (feed_forward.latent_hidden > 0) kept.all += local.kept_input * local.rows * local.expert_input;
+  kept.all += columns * column_bytes(feed_forward, local, local.kept_expert_input);
   kept.all += kRouterLogitBytes * local.rows * feed_forward.experts;
-  if (again.has(RecomputeModule::kExpertActivation)) kept.dropped = activated;
+  if (again.has(RecomputeModule::kExpertActivation)) kept.dropped = columns * local.kept_expert_input;
   return kept;
 }
 
 Kept feed_forward_tensors(const model::FeedForward& feed_forward, const LocalBlock& local, const model::Job& job,
                           const RecomputeModules& again) {
-  const double column = local.element * local.tokens * gate_factor(feed_forward);
+  const double column = local.tokens * column_bytes(feed_forward, local, local.kept_input);
   Kept kept{column * (local.dense + local.shared), 0};
   if (again.has(RecomputeModule::kSharedExperts)) kept.dropped = column * local.shared;
   if (feed_forward.is_moe()) kept += expert_tensors(feed_forward, local, job.fused_kernels, again);
@@ -144,8 +152,8 @@ double loss_bytes(const model::Job& job, double element) {
 }  // namespace
 
 ActivationBytes block_activation(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
-                                 double samples_per_replica) {
-  const LocalBlock local = local_block(block, job, degrees, samples_per_replica);
+                                 double samples_per_replica, std::optional<DType> format) {
+  const LocalBlock local = local_block(block, job, degrees, samples_per_replica, format);
   const bool fused = job.flash_attention;
   const RecomputeModules again = model::recomputed_modules(block, job);
   Kept kept = residual_stream(block, local, again);

@@ -35,8 +35,14 @@ double zero_buffers(const UnitCosts& units, const UnitCost& unit, int zero) {
   const double parameters = unit.shared_parameters + unit.expert_parameters;
   double bytes = (unit.trained_shared + unit.trained_expert) * static_cast<double>(units.gradient_bytes);
   const double gathered = units.shape.methods.gathered_once ? 2 : 1;  // the next unit's as well
-  if (zero >= 3) bytes += gathered * parameters * static_cast<double>(units.parameter_bytes);
+  if (zero >= 3) bytes += gathered * parameters * static_cast<double>(units.parameter_bytes) + unit.copies;
   return bytes;
+}
+
+/// Under ZeRO-3 they are made of what is gathered, and let go with it.
+double copies_of(const UnitCost& unit, int zero) {
+  if (zero >= 3) return 0;
+  return zero == 0 ? unit.copies : unit.gathered_copies;
 }
 
 /// Parameters on one GPU before ZeRO.
@@ -55,7 +61,10 @@ struct Sums {
   double exposed = 0;  ///< gathers and scatters of backward
   Sharing held;
   Sharing trained;
+  Sharing gathered;   ///< bytes of trained parameters that ZeRO-1 and 2 gather
   double volume = 0;  ///< trained parameters, unsharded
+  double copies = 0;  ///< bytes of weights as products read them
+  double cast = 0;    ///< bytes moved to make these
 
   void add(const UnitCost& unit, double count, int zero) {
     forward += count * (zero >= 3 ? unit.forward + unit.zero3_gather : unit.forward);
@@ -65,6 +74,10 @@ struct Sums {
     trained.shared += count * unit.trained_shared;
     trained.expert += count * unit.trained_expert;
     volume += count * unit.trained_parameters;
+    gathered.shared += count * unit.trained_shared * unit.gathered_bytes;
+    gathered.expert += count * unit.trained_expert * unit.gathered_bytes;
+    copies += count * copies_of(unit, zero);
+    cast += count * unit.cast;
   }
 };
 
@@ -260,15 +273,13 @@ double optimizer_seconds(const SumsByZero& sums, double owned, double forward, c
   // Each owned parameter: gradient read for the norm and for the update, state read and written, parameter written.
   const double updated =
       owned * static_cast<double>(2 * units.gradient_bytes + 2 * units.optimizer_bytes + units.parameter_bytes);
-  constexpr int kNeverSharded = 4;
-  const double cast =
-      held(sums, &Sums::held, kNeverSharded, units.groups) * units.weight_cast_bytes;
+  double cast = 0;
+  for (int zero = sums.lowest(); zero <= sums.highest(); ++zero) cast += sums[zero].cast;
   const double seconds =
       std::max((updated + cast) / units.memory_rate, to_seconds(units.shape.device.compute.kernel_launch));
-  const Sharing gathered{sums[1].trained.shared + sums[2].trained.shared,
-                         sums[1].trained.expert + sums[2].trained.expert};
-  const double gather =
-      collective_of(Collective::kAllGather, gathered, of_shards(units.groups), units.parameter_bytes, units);
+  const Sharing gathered{sums[1].gathered.shared + sums[2].gathered.shared,
+                         sums[1].gathered.expert + sums[2].gathered.expert};
+  const double gather = collective_of(Collective::kAllGather, gathered, of_shards(units.groups), 1, units);
   return seconds + (units.gathers_beside ? std::max(0.0, gather - kSyncOverlap * forward) : gather);
 }
 
@@ -280,7 +291,9 @@ struct HeldState {
 };
 
 HeldState held_state(const SumsByZero& sums, const UnitCosts& units) {
-  return {held(sums, &Sums::held, 3, units.groups, units.parameter_bytes, units.parameter_bytes),
+  double copies = 0;
+  for (int zero = sums.lowest(); zero <= sums.highest(); ++zero) copies += sums[zero].copies;
+  return {held(sums, &Sums::held, 3, units.groups, units.parameter_bytes, units.parameter_bytes) + copies,
           held(sums, &Sums::trained, 2, units.groups, units.gradient_bytes, units.gradient_bytes),
           held(sums, &Sums::trained, 1, units.groups, units.optimizer_bytes, units.sharded_optimizer_bytes)};
 }
@@ -332,6 +345,7 @@ StageCost mixed_cost(const UnitCosts& units, const model::SliceSignature& slice,
 UnitCost tied_unit(const UnitCosts& units) {
   UnitCost unit;
   unit.shared_parameters = units.tied_parameters;
+  unit.gathered_bytes = static_cast<double>(units.parameter_bytes);
   if (!units.tied_trained) return unit;
   unit.trained_shared = units.tied_parameters;
   unit.trained_parameters = units.tied_matrix;

@@ -132,8 +132,19 @@ void set_state_bytes(UnitCosts& units, const model::Job& job) {
   const DeviceRates rates = device_rates(units.shape.device, job);
   units.memory_rate = rates.memory;
   units.gathers_beside = job.overlap_gather;
-  units.weight_cast_bytes =
-      rates.copies.gradient_reads * static_cast<double>(units.parameter_bytes) + rates.copies.bytes;
+}
+
+/// Of all parameters of a block: those of norms and routers, which stay as they are, are few.
+void set_copies(UnitCost& unit, const model::Job& job, const NarrowCopies& copies) {
+  const auto wide = static_cast<double>(job.parameter_bytes);
+  const double parameters = unit.shared_parameters + (job.wide_experts ? 0 : unit.expert_parameters);
+  unit.gathered_bytes = wide;
+  if (copies.one <= 0) return;
+  unit.copies = unit.gathered_copies = parameters * copies.bytes();
+  unit.cast = parameters * (copies.gradient_reads * wide + copies.bytes());
+  if (!job.narrow_parameters) return;
+  if (!job.wide_experts || unit.expert_parameters <= 0) unit.gathered_bytes = copies.one;
+  unit.gathered_copies = parameters * std::max(0.0, copies.bytes() - wide);
 }
 
 /// The model with everything trained.
@@ -153,7 +164,8 @@ UnitCost block_unit(const model::Model& model, const model::BlockType& block, co
   const LocalParameters trained = local_trained_parameters(block, units.degrees);
   UnitCost unit;
   set_time(unit, time);
-  set_activation(unit, block_activation(block, model.job, units.degrees, samples));
+  const DType format = matrix_format(units.shape.device, model.job.precision);
+  set_activation(unit, block_activation(block, model.job, units.degrees, samples, format));
   if (measured) {
     const auto trained_time = [&] { return time_of(model::plain(block)); };
     set_measured(unit, time, adapted(*measured, time, block.gradients, trained_time));
@@ -170,6 +182,7 @@ UnitCost block_unit(const model::Model& model, const model::BlockType& block, co
   unit.trained_shared = trained.shared;
   unit.trained_expert = trained.expert;
   unit.trained_parameters = static_cast<double>(model::trained_parameters(block).total());
+  set_copies(unit, model.job, narrow_copies(units.shape.device, format, model.job.fp8_recipe));
   add_accumulation(unit, model.job, units);
   set_zero(unit, time, model.job, units);
   return unit;
@@ -191,6 +204,7 @@ UnitCost embedding_unit(const model::Model& model, const UnitCosts& units, const
   BlockTime time = embedding_time(model, units.degrees, samples, units.shape, units.curves);
   const Matrix matrix = vocabulary_matrix(model, units.degrees.tp);
   UnitCost unit;
+  unit.gathered_bytes = static_cast<double>(units.parameter_bytes);
   set_time(unit, time);
   set_activation(unit, embedding_activation(model, units.degrees, samples));
   // Its input are tokens: without gradients of its own it has none.
@@ -214,6 +228,7 @@ UnitCost head_unit(const model::Model& model, const UnitCosts& units, const std:
   const double samples = static_cast<double>(units.degrees.most_samples(units.samples));
   BlockTime time = head_time(model, units.degrees, samples, units.shape, units.curves);
   UnitCost unit;
+  unit.gathered_bytes = static_cast<double>(units.parameter_bytes);
   set_time(unit, time);
   set_activation(unit, head_activation(model, units.degrees, samples));
   if (measured) {

@@ -124,10 +124,13 @@ void add_precision(const model::Job& job, List& list) {
   if (job.precision == DType::kFp16) {
     list.flag("fp16").flag_if(job.gradient_bytes == 4, "accumulate-allreduce-grads-in-fp32");
   }
-  if (job.precision == DType::kFp8) list.value("fp8-format", "hybrid");
+  if (job.precision == DType::kFp8) {
+    const bool one_format = job.fp8_recipe == model::Fp8Recipe::kMxfp8;
+    list.value("fp8-format", one_format ? "e4m3" : "hybrid").value("fp8-recipe", to_string(job.fp8_recipe));
+  }
   if (job.precision == DType::kFp4) list.value("fp4-format", "e2m1").value("fp4-recipe", "nvfp4");
-  const bool brain = job.precision == DType::kBf16 || job.precision == DType::kFp8 || job.precision == DType::kFp4;
-  if (brain) list.flag("bf16").flag_if(job.gradient_bytes == 2, "grad-reduce-in-bf16");
+  if (job.precision == DType::kBf16 || is_narrow(job.precision))
+    list.flag("bf16").flag_if(job.gradient_bytes == 2, "grad-reduce-in-bf16");
 }
 
 // ZeRO-1 is the distributed optimizer; ZeRO-2 and 3 are Megatron-FSDP. With several replicas each of them shards for
@@ -290,6 +293,10 @@ Arguments parallel_arguments(const plan::LaunchPlan& plan) {
   list.flag_if(copies > 1 && part.strategy.policy.zero < 2, "overlap-grad-reduce");
   const bool sharded = part.strategy.policy.zero == 1 && copies > 1;
   list.flag_if(plan.model.job.overlap_gather && sharded, "overlap-param-gather");
+  if (plan.model.job.narrow_parameters && sharded) {
+    list.flag_if(plan.model.job.precision == DType::kFp8, "fp8-param-gather")
+        .flag_if(plan.model.job.precision == DType::kFp4, "fp4-param-gather");
+  }
   list.flag_if(plan.model.job.overlap_tp && d.tp > 1 && d.sequence_parallel, "tp-comm-overlap");
   add_recompute(plan, list);
   return list.take();

@@ -106,7 +106,7 @@ std::vector<plan::TargetReason> torch_refusals(const plan::LaunchPlan& plan) {
     refusals.push_back(
         {"transformer-layers", {}, fmt::format("it trains transformers: layers of {} have {}", model.name, other)});
   }
-  if (model.job.precision == DType::kFp8 || model.job.precision == DType::kFp4) {
+  if (is_narrow(model.job.precision)) {
     refusals.push_back(
         {"precision",
          {},

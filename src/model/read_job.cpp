@@ -242,9 +242,20 @@ std::string_view to_string(CudaGraphs graphs) {
   return "none";
 }
 
+std::string_view to_string(Fp8Recipe recipe) {
+  switch (recipe) {
+    case Fp8Recipe::kDelayed: break;
+    case Fp8Recipe::kTensorwise: return "tensorwise";
+    case Fp8Recipe::kBlockwise: return "blockwise";
+    case Fp8Recipe::kMxfp8: return "mxfp8";
+  }
+  return "delayed";
+}
+
 void set_precision(Job& job, DType precision) {
   job.precision = precision;
-  // Matrix products in fp8 and fp4 keep 2-byte parameters and activations; main gradients are fp32 beside bf16 parameters.
+  // Matrix products in fp8 and fp4 keep 2-byte parameters and activations; main gradients are fp32 beside bf16
+  // parameters.
   const bool wide = job.precision == DType::kFp32 || job.precision == DType::kTf32;
   job.parameter_bytes = wide ? 4 : 2;
   job.gradient_bytes = job.precision == DType::kFp16 ? 2 : 4;
@@ -266,6 +277,11 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   job.microbatch = reader.integer_or("microbatch", 0, io::integer_limit("microbatch"));
   if (overrides.microbatch) job.microbatch = *overrides.microbatch;
   set_precision(job, read_precision(reader));
+  job.fp8_recipe = read_named(reader, "fp8_recipe", Fp8Recipe::kDelayed, Fp8Recipe::kTensorwise, Fp8Recipe::kBlockwise,
+                              Fp8Recipe::kMxfp8);
+  job.narrow_parameters = reader.boolean_or("narrow_parameters", job.narrow_parameters);
+  job.narrow_inputs = reader.boolean_or("narrow_inputs", job.narrow_inputs);
+  job.wide_experts = reader.boolean_or("wide_experts", job.wide_experts);
   job.gradient_bytes = reader.integer_or("gradient_bytes_per_parameter", job.gradient_bytes,
                                          io::integer_limit("gradient_bytes_per_parameter"));
   read_optimizer(reader, job.parameter_bytes, job.optimizer);

@@ -98,7 +98,11 @@
 //   training:
 //     sequence_length: 8192
 //     global_batch_samples: 256       # or global_batch_tokens, a multiple of the sequence length
-//     precision: bf16                 # or fp16, fp8, fp32, tf32; default bf16
+//     precision: bf16                 # or fp16, fp8, fp4, fp32, tf32; default bf16
+//     fp8_recipe: delayed             # or tensorwise, blockwise, mxfp8: how values are scaled to fit 8 bits
+//     narrow_parameters: false        # parameters are kept and gathered in 8 or 4 bits (--fp8-param-gather)
+//     narrow_inputs: true             # linear layers keep their inputs in 8 or 4 bits for weight gradients
+//     wide_experts: false             # routed experts compute in 16 bits beside layers in 8 or 4
 //     gradient_bytes_per_parameter: 4 # default: 2 with fp16, else 4
 //     optimizer:                      # default: adam; a name alone (optimizer: sgd) will do
 //       name: adam                    # or adamw, sgd, adam8bit, adafactor, or any name with

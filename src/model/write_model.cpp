@@ -208,6 +208,10 @@ ordered_json training_json(const Job& job) {
   out["sequence_length"] = job.sequence_length;
   out["global_batch_samples"] = job.global_batch;
   out["precision"] = to_string(job.precision);
+  if (job.fp8_recipe != Fp8Recipe::kDelayed) out["fp8_recipe"] = to_string(job.fp8_recipe);
+  if (job.narrow_parameters) out["narrow_parameters"] = true;
+  if (!job.narrow_inputs) out["narrow_inputs"] = false;
+  if (job.wide_experts) out["wide_experts"] = true;
   out["gradient_bytes_per_parameter"] = job.gradient_bytes;
   out["optimizer"] = {{"name", job.optimizer.name},
                       {"state_bytes_per_parameter", job.optimizer.state_bytes_per_parameter}};

@@ -55,6 +55,7 @@ auto job_options() {
       JobOption{"overlap_expert_communication", "true", [](model::Job& j) { j.overlap_experts = true; }},
       JobOption{"overlap_parameter_gather", "true", [](model::Job& j) { j.overlap_gather = true; }},
       JobOption{"overlap_tp_communication", "true", [](model::Job& j) { j.overlap_tp = true; }},
+      JobOption{"narrow_parameters", "true", [](model::Job& j) { j.narrow_parameters = true; }},
   };
 }
 

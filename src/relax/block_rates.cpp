@@ -174,7 +174,7 @@ class Walker {
     if (is_head() || measured_memory_) return true;
     const model::BlockType& block = model_.types[item_];
     const cost::LocalParameters local = cost::local_parameters(block, degrees);
-    const cost::ActivationBytes activation = cost::block_activation(block, model_.job, degrees, samples);
+    const cost::ActivationBytes activation = cost::block_activation(block, model_.job, degrees, samples, format());
     const cost::LocalParameters trained = cost::local_trained_parameters(block, degrees);
     const double state = (local.shared + local.expert) * static_cast<double>(model_.job.parameter_bytes) +
                          (trained.shared + trained.expert) * static_cast<double>(model_.job.gradient_bytes);
@@ -187,13 +187,15 @@ class Walker {
     const model::BlockType& block = model_.types[item_];
     const model::Job& job = model_.job;
     const auto samples = static_cast<double>(block_rate.samples);
-    const cost::ActivationBytes activation = cost::block_activation(block, job, degrees, samples);
+    const cost::ActivationBytes activation = cost::block_activation(block, job, degrees, samples, format());
     block_rate.held = static_cast<double>(
         state_bytes(job, model::parameters(block).total(), model::trained_parameters(block).total()));
     block_rate.kept = std::min({activation.none, activation.selective, activation.full});
     block_rate.room = class_.device.usable().as_double() - activation.working;
     return block_rate;
   }
+
+  [[nodiscard]] DType format() const { return cost::matrix_format(class_.device, model_.job.precision); }
 
   // As cost::stage_cost has it where nothing is sharded.
   [[nodiscard]] double update_seconds(const Degrees& degrees) const {

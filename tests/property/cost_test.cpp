@@ -129,6 +129,9 @@ model::Model draw_model() {
   model.job.sequence_length = model.types.front().tokens;
   model.job.global_batch = 64;
   model.job.precision = one_of({DType::kBf16, DType::kFp16, DType::kFp8});
+  // Without a draw of their own: the stream stays.
+  model.job.fp8_recipe = model.hidden % 3 == 0 ? model::Fp8Recipe::kTensorwise : model::Fp8Recipe::kDelayed;
+  model.job.narrow_parameters = model.tied_embeddings;
   model.job.flash_attention = pick(0, 3) != 0;
   model.job.attention_kernel = one_of({model::AttentionKernel::kFlash2, model::AttentionKernel::kNative});
   return model;

@@ -25,6 +25,9 @@ inline constexpr int kDTypeCount = 6;
   return 4;
 }
 
+/// Of products alone: parameters and activations beside them have 2 bytes.
+[[nodiscard]] constexpr bool is_narrow(DType type) { return type == DType::kFp8 || type == DType::kFp4; }
+
 [[nodiscard]] constexpr std::string_view to_string(DType type) {
   switch (type) {
     case DType::kFp32: return "fp32";

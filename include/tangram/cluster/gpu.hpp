@@ -57,7 +57,7 @@ struct FusedKernels {
   /// Of the dense peak of `format`.
   [[nodiscard]] double share_of(DType format) const {
     if (format == DType::kFp4 && fp4_efficiency > 0) return fp4_efficiency;
-    return format == DType::kFp4 || format == DType::kFp8 ? fp8_efficiency : gemm_efficiency;
+    return is_narrow(format) ? fp8_efficiency : gemm_efficiency;
   }
 
   bool operator==(const FusedKernels&) const = default;

@@ -14,6 +14,7 @@
 
 #include "tangram/cluster/fleet.hpp"
 #include "tangram/cluster/gpu.hpp"
+#include "tangram/cost/narrow.hpp"
 #include "tangram/model/model.hpp"
 
 namespace tangram::cost {
@@ -26,15 +27,11 @@ namespace tangram::cost {
 /// Of all GPUs together.
 [[nodiscard]] FlopsPerSecond fleet_peak(const cluster::Fleet& fleet, DType precision);
 
+/// Of what stays in 16 bits beside products in 8 and 4: bf16; else the job's own.
+[[nodiscard]] DType wide_precision(const model::Job& job);
+
 /// The format that peak is of; `precision` itself where the device has no peak at all.
 [[nodiscard]] DType matrix_format(const cluster::GpuType& device, DType precision);
-
-/// What values of 2 bytes are cast to before products of linear layers in 8 and 4 bits read them.
-struct NarrowCopies {
-  double bytes = 0;        ///< of one value, by rows for one product and by columns for the other; 0: nothing is cast
-  double input_reads = 0;  ///< times that an input is read to be cast
-  double gradient_reads = 0;  ///< the same of gradients of outputs, and of weights
-};
 
 /// What the kernels of one device sustain in one precision.
 struct DeviceRates {
@@ -53,7 +50,7 @@ struct DeviceRates {
   double launch = 0;                   ///< seconds from one kernel to the next
   double host_issue = 0;               ///< seconds the host needs for one kernel
   double multiprocessors = 0;
-  NarrowCopies copies;
+  NarrowCopies copies;  ///< of what products of linear layers read
 };
 /// Of a job's precision and kernels.
 [[nodiscard]] DeviceRates device_rates(const cluster::GpuType& device, const model::Job& job);
@@ -95,11 +92,15 @@ struct Passes {
 /// for each kernel (`blocking`) issues nothing meanwhile: its time comes on top.
 [[nodiscard]] Passes host_bound(const Passes& passes, const DeviceRates& device, bool blocking = false);
 
+/// Whether a norm gives what a linear layer reads: it may do a part of the cast to 8 or 4 bits.
+enum class InputFrom { kNorm, kOther };
+
 /// A linear layer on `rows` rows: forward rows x in x out; backward is its two own products, the input gradient
 /// (rows x out x in) and the weight gradient (in x rows x out, accumulated in `gradient` bytes a value), of which those
 /// in `wanted` are worked out.
 [[nodiscard]] Passes linear_seconds(double rows, double in, double out, double count, double element, double gradient,
-                                    double rate, const DeviceRates& device, const model::Gradients& wanted = {});
+                                    double rate, const DeviceRates& device, const model::Gradients& wanted = {},
+                                    InputFrom input = InputFrom::kOther);
 
 /// The attention core of one GPU: softmax(Q K^T) V on the local heads and queries.
 struct AttentionCore {

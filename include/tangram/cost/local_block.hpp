@@ -15,7 +15,10 @@
 namespace tangram::cost {
 
 struct LocalBlock {
-  double element = 2;  ///< bytes of an activation
+  double element = 2;     ///< bytes of an activation
+  double kept_input = 2;  ///< bytes that backward keeps of a value which a linear layer reads and nothing else does
+  double kept_expert_input = 2;  ///< the same of a value that a routed expert reads
+  double kept_twice = 0;         ///< the same of one that something else keeps as well
   double samples = 0;
   double queries = 0;  ///< tokens of one sample on this GPU: s / cp
   double tokens = 0;   ///< samples * queries
@@ -38,9 +41,10 @@ struct LocalBlock {
 /// architecture says no more about it, and a job may switch it off.
 [[nodiscard]] bool trains_with_dropout(const model::BlockType& block, const model::Job& job);
 
-/// Requires degrees that supported_degrees() accepts.
+/// Requires degrees that supported_degrees() accepts. `format`: what products run in where that is not the job's
+/// precision.
 [[nodiscard]] LocalBlock local_block(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
-                                     double samples_per_replica);
+                                     double samples_per_replica, std::optional<DType> format = std::nullopt);
 
 /// Bytes of an activation value: 2, or 4 in fp32 and tf32 (fp8 is a format of products, not of stored activations).
 [[nodiscard]] double activation_element(DType precision);

@@ -18,7 +18,9 @@
 //   gated attention        the gate and what it gives 2 e u a v
 //   recurrence             recurrence.hpp has it
 //   latent attention       compressed vectors and their norms 2 e r (q_lora + kv_lora) + e r rope
-// x: rows computed by the local experts, t: rows sent. For MHA, f = 4h, dropout, 16 bits: s b h (34 + 5 a s / h).
+// Under fp8 and fp4 inputs of linear layers are kept as their weight gradients read them (LocalBlock::kept_input);
+// where something else keeps them in 2 bytes (attention its output, a router the output of its norm), that copy serves
+// both. x: rows computed by the local experts, t: rows sent. For MHA, f = 4h, dropout, 16 bits: s b h (34 + 5 a s / h).
 //
 // Selective recompute drops what the job's modules keep (model/recompute_modules.hpp): attention's core the terms in
 // s s_kv (arXiv 2205.05198 section 5), of which fused attention keeps one number a query and head; norms the inputs of
@@ -37,9 +39,10 @@ struct ActivationBytes {
                        ///< tensors, all-to-all buffers, ring K/V buffers
 };
 /// The block and its connector. Without backward nothing is kept; where only gradients of inputs are worked out, as
-/// much as where all are: an upper bound, as inputs of linear layers could be let go.
+/// much as where all are: an upper bound, as inputs of linear layers could be let go. `format`: local_block().
 [[nodiscard]] ActivationBytes block_activation(const model::BlockType& block, const model::Job& job,
-                                               const Degrees& degrees, double samples_per_replica);
+                                               const Degrees& degrees, double samples_per_replica,
+                                               std::optional<DType> format = std::nullopt);
 
 /// Token ids and positions (8 bytes a token), dropout mask; working: the output before it is sharded.
 [[nodiscard]] ActivationBytes embedding_activation(const model::Model& model, const Degrees& degrees,

@@ -40,7 +40,11 @@ struct UnitCost {
   double trained_shared = 0;      ///< of shared_parameters, those with gradients and optimizer state
   double trained_expert = 0;      ///< of expert_parameters, the same
   double trained_parameters = 0;  ///< of the whole unit, unsharded
-  double activation_none = 0;     ///< bytes kept per in-flight microbatch
+  double gathered_bytes = 0;      ///< a trained parameter that ZeRO-1 and 2 gather
+  double copies = 0;              ///< bytes of weights as products in 8 or 4 bits read them, beside those of 2 bytes
+  double gathered_copies = 0;  ///< the same where ZeRO-1 or 2 gathers them as these: what more they take than 2 bytes
+  double cast = 0;             ///< bytes moved once an iteration to make them
+  double activation_none = 0;  ///< bytes kept per in-flight microbatch
   double activation_selective = 0;
   double activation_full = 0;
   double working = 0;  ///< bytes of the largest short-lived buffer while it runs
@@ -65,8 +69,7 @@ struct UnitCosts {
   std::int64_t sharded_optimizer_bytes = 12;  ///< from ZeRO-1 on
   double memory_rate = 0;                     ///< bytes/s of streaming kernels (DeviceRates::memory)
   bool gathers_beside = false;                ///< parameters of ZeRO-1 and 2 are gathered beside the first forward pass
-  double weight_cast_bytes = 0;  ///< moved a parameter when weights are cast to 8 or 4 bits, once an iteration
-  std::vector<Provenance> block_provenance;  ///< of forward and backward, by block type; empty: modelled
+  std::vector<Provenance> block_provenance;   ///< of forward and backward, by block type; empty: modelled
   Provenance embedding_provenance = Provenance::kModelled;
   Provenance head_provenance = Provenance::kModelled;
   Unsupported unsupported;  ///< slices that these degrees cannot run have no cost

@@ -166,6 +166,14 @@ enum class ExpertDispatch {
   kHybridEp,  ///< the same, by its kernels for NVLink domains
 };
 
+/// How values are scaled to fit 8 bits (Transformer Engine's recipes).
+enum class Fp8Recipe {
+  kDelayed,     ///< one scale a tensor, of the greatest values of iterations before
+  kTensorwise,  ///< one scale a tensor, of its own greatest value
+  kBlockwise,   ///< one of 128 values, of weights one of 128 x 128
+  kMxfp8,       ///< one of 32 values
+};
+
 /// Which kernels a captured CUDA graph replays, so that the host does not issue them one by one.
 enum class CudaGraphs {
   kNone,
@@ -177,11 +185,18 @@ enum class CudaGraphs {
 [[nodiscard]] std::string_view to_string(AttentionKernel kernel);
 [[nodiscard]] std::string_view to_string(ExpertDispatch dispatch);
 [[nodiscard]] std::string_view to_string(CudaGraphs graphs);
+[[nodiscard]] std::string_view to_string(Fp8Recipe recipe);
 
 struct Job {
   std::int64_t sequence_length = 0;
   std::int64_t global_batch = 0;   ///< samples per iteration
   DType precision = DType::kBf16;  ///< of the matrix products; parameters and activations are 2 bytes under fp8
+  Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;
+  /// Under fp8 and fp4: parameters are kept and, by ZeRO-1 and 2, gathered as products read them.
+  bool narrow_parameters = false;
+  /// Under fp8 and fp4: linear layers keep of their inputs what their weight gradients read, as Transformer Engine's do.
+  bool narrow_inputs = true;
+  bool wide_experts = false;  ///< under fp8 and fp4: routed experts compute in 16 bits
   std::int64_t parameter_bytes = 2;
   std::int64_t gradient_bytes = 4;  ///< main gradients; 4 with bf16 (Megatron), 2 otherwise
   bool flash_attention = true;

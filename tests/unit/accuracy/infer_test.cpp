@@ -160,6 +160,33 @@ TEST_CASE("precision is the first one printed") {
   CHECK(precision("fp32", "V100") == DType::kFp32);
 }
 
+TEST_CASE("how values fit 8 bits is printed, or the software's") {
+  using model::Fp8Recipe;
+  const auto job = [](const std::string& precision, const std::string& source) {
+    Measurement m = fixtures::complete();
+    m.precision = precision;
+    m.source = source;
+    const auto model = find_model(m, device("B200"));
+    REQUIRE(model);
+    return model->job;
+  };
+  const std::string bridge = "Megatron-Bridge performance summary, 25.11";
+  CHECK(job("FP8-MX", bridge).fp8_recipe == Fp8Recipe::kMxfp8);
+  CHECK(job("FP8", bridge).fp8_recipe == Fp8Recipe::kTensorwise);
+  CHECK(job("FP8 current scaling", "Primus").fp8_recipe == Fp8Recipe::kTensorwise);
+  CHECK(job("fp8 blockwise over bf16", "Megatron-LM").fp8_recipe == Fp8Recipe::kBlockwise);
+  CHECK(job("fp8-rowwise", "torchtitan").fp8_recipe == Fp8Recipe::kBlockwise);
+  CHECK(job("fp8 (TE delayed scaling, hybrid)", "NVIDIA DGX Cloud").fp8_recipe == Fp8Recipe::kDelayed);
+  CHECK(job("fp8", "Megatron-LM").fp8_recipe == Fp8Recipe::kDelayed);
+  // Recipes of NeMo and Megatron-Bridge keep parameters narrow, Transformer Engine's layers their inputs.
+  CHECK(job("FP8-CS", bridge).narrow_parameters);
+  CHECK_FALSE(job("fp8", "torchtitan").narrow_parameters);
+  CHECK(job("FP8-CS", bridge).narrow_inputs);
+  CHECK_FALSE(job("fp8", "torchtitan").narrow_inputs);
+  CHECK(job("NVFP4", "torchtitan").narrow_inputs);
+  CHECK(job("FP8 current scaling (dense layers), bf16 experts", bridge).wide_experts);
+}
+
 TEST_CASE("fused attention is printed, or of its time") {
   Measurement m;
   CHECK_FALSE(uses_fused_attention(m, device("A100")));

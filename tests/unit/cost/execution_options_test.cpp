@@ -104,7 +104,9 @@ TEST_CASE("weights are cast to fp8 once an iteration, inputs and gradients in ea
   narrow.copies = eight.copies;
   const Passes plain = linear_seconds(512, 1024, 4096, 1, 2, 4, wide.matrix, wide);
   const Passes cast = linear_seconds(512, 1024, 4096, 1, 2, 4, wide.matrix, narrow);
-  CHECK(cast.forward - plain.forward == Approx(512.0 * 1024 * 2 / 900e9));
+  CHECK(cast.forward - plain.forward == Approx(512.0 * 1024 * (2 + 2) / 900e9));
+  const Passes normed = linear_seconds(512, 1024, 4096, 1, 2, 4, wide.matrix, narrow, {}, InputFrom::kNorm);
+  CHECK(normed.forward - plain.forward == Approx(512.0 * 1024 * 2 / 900e9));
   CHECK(cast.backward - plain.backward == Approx(512.0 * 4096 * (2 + 2) / 900e9));
   CHECK(cast.forward_kernels == 2);
 }

@@ -195,7 +195,12 @@ TEST_CASE("read: the written form keeps what is not a default") {
           " gradient_bytes_per_parameter: 2, loss_normalization: sample_mean, microbatch: 4, forbid: [cp, zero],"
           " attention_kernel: native, fused_kernels: true, cuda_graphs: step, expert_dispatch: hybridep,"
           " overlap_expert_communication: true, routing_imbalance: 1.25, recompute_modules: [moe, layernorm],"
-          " in_place_loss: true, fused_loss: true, overlap_parameter_gather: true");
+          " in_place_loss: true, fused_loss: true, overlap_parameter_gather: true, fp8_recipe: mxfp8,"
+          " narrow_parameters: true, narrow_inputs: false, wide_experts: true");
+  CHECK(model.job.fp8_recipe == Fp8Recipe::kMxfp8);
+  CHECK(model.job.narrow_parameters);
+  CHECK_FALSE(model.job.narrow_inputs);
+  CHECK(model.job.wide_experts);
   CHECK(model.job.attention_kernel == AttentionKernel::kNative);
   CHECK(model.job.fused_kernels);
   CHECK(model.job.cuda_graphs == CudaGraphs::kStep);

@@ -293,7 +293,7 @@ Arguments parallel_arguments(const plan::LaunchPlan& plan) {
   list.flag_if(copies > 1 && part.strategy.policy.zero < 2, "overlap-grad-reduce");
   const bool sharded = part.strategy.policy.zero == 1 && copies > 1;
   list.flag_if(plan.model.job.overlap_gather && sharded, "overlap-param-gather");
-  if (plan.model.job.narrow_parameters && sharded) {
+  if (plan.model.job.narrow_parameters && part.strategy.policy.zero > 0 && copies > 1) {
     list.flag_if(plan.model.job.precision == DType::kFp8, "fp8-param-gather")
         .flag_if(plan.model.job.precision == DType::kFp4, "fp4-param-gather");
   }

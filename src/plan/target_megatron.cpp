@@ -68,6 +68,7 @@ void refuse_megatron_stages(Rules& rules, const LaunchPlan& plan, const std::vec
 void refuse_megatron_options(Rules& rules, const model::Model& model) {
   const model::Job& job = model.job;
   if (!model.has_experts()) return;
+  refuse_wide_experts(rules, job, "MLM");
   if (job.cuda_graphs == model::CudaGraphs::kStep) {
     rules.refuse("MLM_CUDA_GRAPHS_EXPERTS", {},
                  "a graph of a whole step needs experts whose tokens are padded to a capacity: cuda_graphs is blocks");

@@ -49,6 +49,11 @@ bool biases_fit(const BlockType& type) {
 
 }  // namespace
 
+void refuse_wide_experts(Rules& rules, const model::Job& job, const std::string& prefix) {
+  if (!is_narrow(job.precision) || !job.wide_experts) return;
+  rules.refuse(prefix + "_WIDE_EXPERTS", {}, "experts compute in what other layers do: wide_experts is false");
+}
+
 void refuse_options(Rules& rules, const model::Model& model, const runtime::ExecutionOptions& has,
                     const std::string& prefix) {
   const model::Job& job = model.job;
@@ -59,7 +64,11 @@ void refuse_options(Rules& rules, const model::Model& model, const runtime::Exec
     rules.refuse(prefix + "_GATHER_OVERLAP", {},
                  "parameters are gathered before the next iteration: overlap_parameter_gather is false");
   }
+  if (is_narrow(job.precision) && job.narrow_parameters && !has.narrow_parameters) {
+    rules.refuse(prefix + "_NARROW_PARAMETERS", {}, "parameters have two bytes: narrow_parameters is false");
+  }
   if (!model.has_experts()) return;
+  refuse_wide_experts(rules, job, prefix);
   if (job.expert_dispatch != model::ExpertDispatch::kAllToAll && !has.expert_dispatch) {
     rules.refuse(prefix + "_EXPERT_DISPATCH", {}, "tokens go to experts all to all: expert_dispatch is all-to-all");
   }

@@ -16,8 +16,11 @@ constexpr RuleSet kStages{Rule::kAlikeBlocks,  Rule::kSequenceParallel,  Rule::k
                           Rule::kEqualSamples, Rule::kBlockingTransfers, Rule::kSchedule};
 constexpr RuleSet kUniform = kStages.with({Rule::kSameDegrees, Rule::kSameRecompute});
 
-constexpr ExecutionOptions kAllOptions{
-    .cuda_graphs = true, .expert_dispatch = true, .gather_overlap = true, .expert_overlap = true};
+constexpr ExecutionOptions kAllOptions{.cuda_graphs = true,
+                                       .expert_dispatch = true,
+                                       .gather_overlap = true,
+                                       .expert_overlap = true,
+                                       .narrow_parameters = true};
 
 constexpr std::array kRuntimes{
     Runtime{.target = Target::kGeneric,

@@ -89,9 +89,10 @@ using RuleSet = EnumSet<Rule>;
 /// exchanges of experts all to all, which passes wait for.
 struct ExecutionOptions {
   bool cuda_graphs = false;
-  bool expert_dispatch = false;  ///< DeepEP and HybridEP
-  bool gather_overlap = false;   ///< parameters of ZeRO-1 and 2 gathered beside the next forward pass
-  bool expert_overlap = false;   ///< exchanges of experts beside the passes of another microbatch
+  bool expert_dispatch = false;    ///< DeepEP and HybridEP
+  bool gather_overlap = false;     ///< parameters of ZeRO-1 and 2 gathered beside the next forward pass
+  bool expert_overlap = false;     ///< exchanges of experts beside the passes of another microbatch
+  bool narrow_parameters = false;  ///< kept and gathered in 8 or 4 bits
 };
 
 struct Runtime {

@@ -147,6 +147,11 @@ TEST_CASE("megatron's execution options go with some plans and not with others")
                                   for (std::size_t s = 0; s < 2; ++s)
                                     policy(plan, s).recompute = RecomputeMode::kSelective;
                                 }},
+                               {"MLM_WIDE_EXPERTS",
+                                [](LaunchPlan& plan) {
+                                  plan.model.job.precision = DType::kFp8;
+                                  plan.model.job.wide_experts = true;
+                                }},
                                {"MLM_EXPERT_OVERLAP", exchanging},
                                {"MLM_EXPERT_OVERLAP_RECOMPUTE",
                                 [&](LaunchPlan& plan) {
@@ -173,8 +178,12 @@ TEST_CASE("flagscale and mimo have no execution options") {
     plan.model.job.expert_dispatch = model::ExpertDispatch::kDeepEp;
     plan.model.job.overlap_experts = true;
     plan.model.job.overlap_gather = true;
+    plan.model.job.precision = DType::kFp8;
+    plan.model.job.narrow_parameters = true;
+    plan.model.job.wide_experts = true;
     const std::string found = codes(verdict(target_verdicts(plan), target));
-    for (const char* code : {"_CUDA_GRAPHS ", "_EXPERT_DISPATCH ", "_EXPERT_OVERLAP ", "_GATHER_OVERLAP "}) {
+    for (const char* code : {"_CUDA_GRAPHS ", "_EXPERT_DISPATCH ", "_EXPERT_OVERLAP ", "_GATHER_OVERLAP ",
+                             "_NARROW_PARAMETERS ", "_WIDE_EXPERTS "}) {
       INFO(found);
       CHECK(found.find(prefix + std::string(code)) != std::string::npos);
     }

@@ -214,10 +214,11 @@ bool shards_eagerly(const Measurement& m, const cluster::GpuType& device) {
 
 namespace {
 
-/// Megatron-Bridge's recipes for performance, which its summary and items of its cards are of
+/// Megatron-Bridge's recipes for performance, which its summary, items of its cards and its pages on performance are of
 /// (grad_reduce_in_fp32 = False in scripts/performance/configs and src/megatron/bridge/perf_recipes, v0.2.0 and later).
 bool reduces_in_16_bits(const Measurement& m) {
-  return names_any(m.source, {"bridge performance summary", "pretrain_performance", "pretrain_weak_scaling"});
+  return names_any(m.source, {"bridge performance summary", "pretrain_performance", "pretrain_weak_scaling",
+                              "nemo-mbridge-perf"});
 }
 
 /// As printed first of all.

@@ -80,15 +80,11 @@ Expected<EncoderCost> encoder_cost(const model::Model& encoder, std::int64_t out
   if (!units) return fail(units.error());
   const StageCost lane = stage_cost(*units, whole, policy_of(layout, encoder.block_count()));
   const double shards = layout.zero1 ? static_cast<double>(lanes) : 1;
-  double state = lane.optimizer_state.as_double();
-  if (layout.zero1 && units->optimizer_bytes > 0) {
-    state *= static_cast<double>(units->sharded_optimizer_bytes) / static_cast<double>(units->optimizer_bytes);
-  }
   EncoderCost cost;
   cost.forward = lane.forward;
   cost.backward = lane.backward;
   cost.optimizer_step = ceil_to_nanoseconds(to_seconds(lane.optimizer_step) / shards);
-  cost.static_memory = lane.parameters + lane.gradients + ceil_to_bytes(state / shards);
+  cost.static_memory = lane.parameters + lane.gradients + ceil_to_bytes(lane.optimizer_state.as_double() / shards);
   cost.transient = lane.transient;
   cost.held = lane.activation;
   return cost;

@@ -209,9 +209,8 @@ StateBytes sharded_state(double parameters, int ranks, int zero, const model::Jo
   StateBytes state;
   state.parameters = (zero >= 3 ? share : parameters) * static_cast<double>(job.parameter_bytes);
   state.gradients = (zero >= 2 ? share : parameters) * static_cast<double>(job.gradient_bytes);
-  const std::int64_t each = job.optimizer.state_bytes_per_parameter;
-  state.optimizer =
-      zero >= 1 ? share * static_cast<double>(each + wide_gradient_bytes(job)) : parameters * static_cast<double>(each);
+  state.optimizer = (zero >= 1 ? share : parameters) * static_cast<double>(job.optimizer.state_bytes_per_parameter);
+  state.update = zero >= 1 ? share * static_cast<double>(wide_gradient_bytes(job)) : 0;
   return state;
 }
 

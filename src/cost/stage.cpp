@@ -295,7 +295,18 @@ HeldState held_state(const SumsByZero& sums, const UnitCosts& units) {
   for (int zero = sums.lowest(); zero <= sums.highest(); ++zero) copies += sums[zero].copies;
   return {held(sums, &Sums::held, 3, units.groups, units.parameter_bytes, units.parameter_bytes) + copies,
           held(sums, &Sums::trained, 2, units.groups, units.gradient_bytes, units.gradient_bytes),
-          held(sums, &Sums::trained, 1, units.groups, units.optimizer_bytes, units.sharded_optimizer_bytes)};
+          held(sums, &Sums::trained, 1, units.groups, units.optimizer_bytes, units.optimizer_bytes)};
+}
+
+/// Beside static memory while the optimizer steps.
+Bytes update_memory(const SumsByZero& sums, const UnitCosts& units) {
+  return ceil_to_bytes(held(sums, &Sums::trained, 1, units.groups, 0, units.update_bytes));
+}
+
+/// When the optimizer steps no activations are held: what its memory takes beyond those of one microbatch counts.
+RecomputeCost with_update(RecomputeCost cost, Bytes update) {
+  cost.transient = std::max(cost.transient, update - cost.activation);
+  return cost;
 }
 
 /// Forward, sync, step and memory that recompute does not change.
@@ -334,8 +345,9 @@ StageCost mixed_cost(const UnitCosts& units, const model::SliceSignature& slice,
       sums.add(unit, count, own.zero, own.recompute, own.recompute == RecomputeMode::kNone ? 0 : count);
     });
   });
-  StageCost cost = with(fixed_cost(sum_units(units, slice, policy.zero, blocks), units),
-                        rounded(recompute, boundary_buffers(units, slice)));
+  const SumsByZero sums = sum_units(units, slice, policy.zero, blocks);
+  StageCost cost = with(fixed_cost(sums, units),
+                        with_update(rounded(recompute, boundary_buffers(units, slice)), update_memory(sums, units)));
   cost.provenance = slice_provenance(units, slice);
   return cost;
 }
@@ -382,22 +394,22 @@ double boundary_buffers(const UnitCosts& units, const model::SliceSignature& sli
 }
 
 StageCoster::StageCoster(const UnitCosts& units, const model::SliceSignature& slice, int zero)
-    : units_(&units),
-      slice_(&slice),
-      zero_(zero),
-      boundary_(boundary_buffers(units, slice)),
-      fixed_(fixed_cost(sum_units(units, slice, zero, alike(units, slice, zero)), units)) {
+    : units_(&units), slice_(&slice), zero_(zero), boundary_(boundary_buffers(units, slice)) {
   TANGRAM_ASSERT(units.unsupported.of(slice).empty());
+  const SumsByZero sums = sum_units(units, slice, zero, alike(units, slice, zero));
+  update_ = update_memory(sums, units);
+  fixed_ = fixed_cost(sums, units);
 }
 
 RecomputeCost StageCoster::recompute(RecomputeMode mode, int layers) const {
-  return rounded(sum_recompute(*units_, *slice_, zero_, mode, layers), boundary_);
+  return with_update(rounded(sum_recompute(*units_, *slice_, zero_, mode, layers), boundary_), update_);
 }
 
 void FullRecompute::become(const StageCoster& coster) {
   const UnitCosts& units = *coster.units_;
   const int zero = coster.zero_;
   boundary_ = coster.boundary_;
+  update_ = coster.update_;
   const auto end = [&](const UnitCost& unit) {
     return Sum{backward_of(unit, zero), unit.activation_none, unit.working + zero_buffers(units, unit, zero)};
   };
@@ -481,15 +493,16 @@ RecomputeCost FullRecompute::at(int layers) const {
   Sum sum = mixed.sum_before;
   add(mixed, std::min(mixed.count, layers - mixed.before), sum);
   if (runs_.end() - behind > kFewRuns) {
-    if (const auto cost = in_any_order(sum, mixed.behind)) return *cost;
+    if (const auto cost = in_any_order(sum, mixed.behind)) return with_update(*cost, update_);
   }
   for (auto run = behind; run != runs_.end(); ++run) {
     sum.backward += run->backward;
     sum.activation += run->held;
   }
-  return {ceil_to_nanoseconds(sum.backward + last_.backward),
-          ceil_to_bytes(std::max(sum.transient, mixed.behind.transient) + boundary_),
-          ceil_to_bytes(sum.activation + last_.activation)};
+  const RecomputeCost cost{ceil_to_nanoseconds(sum.backward + last_.backward),
+                           ceil_to_bytes(std::max(sum.transient, mixed.behind.transient) + boundary_),
+                           ceil_to_bytes(sum.activation + last_.activation)};
+  return with_update(cost, update_);
 }
 
 StageCost StageCoster::cost(RecomputeMode mode, int layers) const {
@@ -508,10 +521,13 @@ ChunkedCost chunked_cost(const UnitCosts& units, const std::vector<model::SliceS
   TANGRAM_ASSERT(!chunks.empty() && !policy.is_mixed());
   ChunkedCost cost;
   cost.all.provenance = Provenance::kMeasured;
+  Bytes update;
+  Bytes most_held;
   for (const model::SliceSignature& chunk : chunks) {
-    MemoryPolicy own = policy;
-    own.recompute_layers = std::min(policy.recompute_layers, chunk.block_count());
-    const StageCost one = stage_cost(units, chunk, own);
+    const StageCoster coster(units, chunk, policy.zero);
+    const StageCost one = coster.cost(policy.recompute, std::min(policy.recompute_layers, chunk.block_count()));
+    update += coster.update();
+    most_held = std::max(most_held, one.activation);
     cost.all.forward += one.forward;
     cost.all.backward += one.backward;
     cost.all.gradient_sync += one.gradient_sync;
@@ -525,6 +541,7 @@ ChunkedCost chunked_cost(const UnitCosts& units, const std::vector<model::SliceS
     cost.all.provenance = std::max(cost.all.provenance, one.provenance);
     cost.chunks.push_back(one);
   }
+  cost.all.transient = std::max(cost.all.transient, update - most_held);
   return cost;
 }
 

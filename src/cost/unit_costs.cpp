@@ -128,7 +128,7 @@ void set_state_bytes(UnitCosts& units, const model::Job& job) {
   units.parameter_bytes = job.parameter_bytes;
   units.gradient_bytes = job.gradient_bytes;
   units.optimizer_bytes = job.optimizer.state_bytes_per_parameter;
-  units.sharded_optimizer_bytes = units.optimizer_bytes + wide_gradient_bytes(job);
+  units.update_bytes = wide_gradient_bytes(job);
   const DeviceRates rates = device_rates(units.shape.device, job);
   units.memory_rate = rates.memory;
   units.gathers_beside = job.overlap_gather;

@@ -66,10 +66,10 @@ struct UnitCosts {
   std::int64_t parameter_bytes = 2;
   std::int64_t gradient_bytes = 4;
   std::int64_t optimizer_bytes = 12;
-  std::int64_t sharded_optimizer_bytes = 12;  ///< from ZeRO-1 on
-  double memory_rate = 0;                     ///< bytes/s of streaming kernels (DeviceRates::memory)
-  bool gathers_beside = false;                ///< parameters of ZeRO-1 and 2 are gathered beside the first forward pass
-  std::vector<Provenance> block_provenance;   ///< of forward and backward, by block type; empty: modelled
+  std::int64_t update_bytes = 0;             ///< of a shard, from ZeRO-1 on, while the optimizer steps
+  double memory_rate = 0;                    ///< bytes/s of streaming kernels (DeviceRates::memory)
+  bool gathers_beside = false;               ///< parameters of ZeRO-1 and 2 are gathered beside the first forward pass
+  std::vector<Provenance> block_provenance;  ///< of forward and backward, by block type; empty: modelled
   Provenance embedding_provenance = Provenance::kModelled;
   Provenance head_provenance = Provenance::kModelled;
   Unsupported unsupported;  ///< slices that these degrees cannot run have no cost
@@ -129,7 +129,9 @@ struct StageCost {
 ///             where the job has it so beside the next forward pass, which hides it as backward hides the sync
 ///   transient the largest of: a unit's working set, with what recompute brings back, with ZeRO-2's unsharded gradients
 ///             of the unit, with ZeRO-3's gathered parameters of the unit and of the prefetched next;
-///             plus send and receive buffers of both cuts
+///             plus send and receive buffers of both cuts. The fp32 copy of narrower gradients that a sharded
+///             optimizer makes of its share (wide_gradient_bytes) is there while it steps, when no activations are: as
+///             much of it as one microbatch's activations leave
 /// Where units differ in their ZeRO stage:
 ///   transient gathers run ahead while any unit is at work: the largest working set, and beside it the largest of
 ///             ZeRO's buffers
@@ -191,6 +193,8 @@ class StageCoster {
   [[nodiscard]] const StageCost& fixed() const { return fixed_; }
   [[nodiscard]] RecomputeCost recompute(RecomputeMode mode, int layers) const;
   [[nodiscard]] StageCost cost(RecomputeMode mode, int layers) const;
+  /// Beside static memory while the optimizer steps; of what cost() gives a part of transient memory.
+  [[nodiscard]] Bytes update() const { return update_; }
 
  private:
   friend class FullRecompute;
@@ -199,6 +203,7 @@ class StageCoster {
   const model::SliceSignature* slice_;
   int zero_;
   double boundary_;  ///< bytes of send and receive buffers
+  Bytes update_;     ///< beside static memory while the optimizer steps
   StageCost fixed_;
 };
 
@@ -240,6 +245,7 @@ class FullRecompute {
   [[nodiscard]] std::optional<RecomputeCost> in_any_order(const Sum& sum, const Sum& behind) const;
 
   double boundary_ = 0;
+  Bytes update_;
   Sum last_;  ///< the head, zero where the slice has none
   std::vector<Run> runs_;
   bool adds_exactly_ = false;  ///< activations are such numbers that sums of them are not rounded

@@ -156,7 +156,7 @@ TEST_CASE("a sharded optimizer holds an fp32 copy of its 16-bit gradients") {
   model::set_precision(job, DType::kFp16);
   const auto total = [&](int zero) {
     const StateBytes state = sharded_state(1000, 8, zero, job);
-    return state.parameters + state.gradients + state.optimizer;
+    return state.parameters + state.gradients + state.optimizer + state.update;
   };
   CHECK(total(0) == Approx(16'000));
   CHECK(total(1) == Approx(6'000));

@@ -155,10 +155,12 @@ Passes wide_expert_products(Context c) {
   return expert_products(c);
 }
 
-std::optional<DeviceRates> expert_rates(const model::BlockType& block, model::Job job, const cluster::GpuType& device) {
+std::optional<DeviceRates> expert_rates(const model::BlockType& block, const model::Job& job,
+                                        const cluster::GpuType& device) {
   if (!job.wide_experts || !block.feed_forward.is_moe()) return std::nullopt;
-  job.precision = wide_precision(job);
-  return device_rates(device, job);
+  model::Job wide = job;
+  wide.precision = wide_precision(job);
+  return device_rates(device, wide);
 }
 
 /// Router, permutation, the experts' grouped products (Gale et al., MegaBlocks, arXiv 2211.15841), un-permutation.

@@ -5,7 +5,9 @@
 // src/accuracy, a function each), never by a row's or a paper's name:
 //   model       the printed dimensions, with ffn 4 h (gated: 8/3 h) and heads of 64 or 128; gated or not by what the
 //               name says, else by which comes nearer the printed parameter count; where hidden size or layers are not
-//               printed, the model of that name in configs/models
+//               printed, the model of that name in configs/models; else one of experts that its printed sizes describe
+//               in full and whose parameters they make (`dims`). Layers for multi-token prediction are left out of
+//               models of a known name
 //   precision   as printed; else bf16 where the GPU's matrix units have it, fp16 elsewhere
 //   attention   fused as printed; else on Hopper and later, and under FSDP (ZeRO-3) and ZeRO-2, which are younger;
 //               never with 4-byte activations, which fused kernels do not take, nor under eager ZeRO-3
@@ -19,7 +21,9 @@
 //               submissions to MLPerf on NVIDIA's GPUs capture the step
 //   experts     dispatcher and overlap as printed; forced balance and dropped tokens: no rank has more than others; the
 //               busiest rank of natural routing has 1.4 times the mean (Qwen3-30B-A3B on 16 H100 takes 1.5 times as
-//               long as with forced balance)
+//               long as with forced balance). Each is divided as printed (etp), else over tp in what is made of
+//               Megatron-LM (initialize_model_parallel in megatron/core/parallel_state.py), but not under
+//               Megatron-Bridge, whose recipes keep experts whole
 //   adapters    LoRA: weights of blocks are frozen; the adapters' own products are below a hundredth and left out
 //   eager       ZeRO-3 in fp16 on a GPU before Hopper whose matrix units take bf16 is DeepSpeed's of 2021, which was
 //               without it (github.com/deepspeedai/DeepSpeed/pull/1453): it waits for the device before each gather, so

@@ -121,6 +121,29 @@ TEST_CASE("published: DeepSeek-V3 without multi-token prediction, deepseek-ai/De
   CHECK(model.block(3).name == "moe");
 }
 
+TEST_CASE("published: Moonlight, moonshotai/Moonlight-16B-A3B") {
+  const Model model = hf_model("moonlight-16b-a3b");
+  // Model card: 15.29B in total and 2.24B activated, both without embeddings.
+  const double ends = billions(model.embedding_parameters() + model.vocabulary * model.hidden);
+  CHECK(std::abs(billions(model.total_parameters()) - ends - 15.29) < 0.005);
+  CHECK(std::abs(billions(model.active_parameters()) - ends - 2.24) < 0.005);
+}
+
+TEST_CASE("published: Kimi K2, moonshotai/Kimi-K2-Base") {
+  // Model card: 1T in total, 32B activated.
+  CHECK(std::abs(billions(hf_model("kimi-k2").total_parameters()) - 1000) < 50);
+  const Model model = hf_model("kimi-k2");
+  CHECK(std::abs(billions(model.active_parameters() - model.embedding_parameters()) - 32) < 0.5);
+}
+
+TEST_CASE("published: gpt-oss, openai/gpt-oss-20b, arXiv 2508.10925, table 1") {
+  const Model model = hf_model("gpt-oss-20b");
+  // 20.91B in total, 3.61B active with the output head and without the input embedding; the 64 sinks of each of 24
+  // layers are left out.
+  check_exact({"gpt-oss-20b", 20'914'757'184 - 24 * 64});
+  CHECK(std::abs(billions(model.active_parameters() - model.embedding_parameters()) - 3.61) < 0.005);
+}
+
 TEST_CASE("published: a trillion parameters, Narayanan et al., arXiv 2104.04473, table 1") {
   const std::string path = source_path("configs/models/gpt-1t.yaml");
   const Model model = valid(read_model(content(path), path));

@@ -346,6 +346,7 @@ Expected<Experiment> express(const Measurement& printed, std::span<const cluster
   Experiment experiment;
   experiment.model = std::move(*model);
   experiment.gpus = static_cast<int>(machine->gpus.size());
+  experiment.microbatch_group = m->microbatch_group;
   experiment.zero = planned_zero(*m, layout->stages.size());
   experiment.overlaps_sync = is_recent(device);
   experiment.blocking_transfers = stops_for_transfers(*m);

@@ -274,6 +274,7 @@ void read_degrees(const Row& row, Measurement& out) {
   out.ulysses = std::max(1, row.count("ulysses").value_or(1));
   out.dp = read_data_parallelism(row);
   out.model_parallel = row.count("model_parallel");
+  out.microbatch_group = row.count("microbatch_group").value_or(0);
   out.virtual_stages = std::max(1, row.count("vpp").value_or(1));
   out.zero = read_zero_stage(row);
   if (const int ranks = row.count("fsdp").value_or(0); ranks > 0) out.sharding_group = ranks;

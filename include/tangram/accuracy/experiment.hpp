@@ -35,6 +35,7 @@
 //               machines; DeepSpeed's bf16 optimizer (runtime/bf16_optimizer.py), which adds up in fp32, keeps the
 //               16-bit gradients as well. Main gradients are of the type that is printed, and of 16 bits in
 //               Megatron-Bridge's recipes for performance
+//   groups      of microbatches that pass a virtual stage in a row as printed, else as many as stages
 //   transfers   between stages block both on machines before Hopper, unless virtual stages are interleaved
 //   mixed       replicas of a stage on several GPU types, equal in tp and cp, reduce their gradients in one group
 //   network     of the cloud instance that the GPU group names; else as printed, as "8x200 Gb/s", "100 Gb/s per node",
@@ -128,6 +129,7 @@ struct Experiment {
   std::int64_t microbatch = 1;        ///< samples of a stage
   std::int64_t items = 1;             ///< of a sample, of which each is one for an encoder's own stage
   std::int64_t microbatches = 1;
+  int microbatch_group = 0;  ///< microbatches that pass a chunk in a row; 0: as many as stages
   int gpus = 0;
   std::optional<SharedEncoder> encoder;
 };

@@ -143,6 +143,7 @@ struct Measurement {
   int ulysses = 1;                    ///< ranks that exchange heads for positions around attention
   std::optional<int> model_parallel;  ///< tp times pp, where only the product was printed
   int virtual_stages = 1;             ///< per pipeline rank
+  int microbatch_group = 0;           ///< microbatches that pass a virtual stage in a row; 0: not printed
   std::optional<bool> sequence_parallel;
   std::optional<bool> flash_attention;
   std::string attention_kernel;  ///< of fused attention: "flash-2", "native"; "": not printed

@@ -88,6 +88,9 @@ TEST_CASE("virtual stages go round the pipeline") {
   check_chunk(experiment.stages[1].chunks[0], 2, 4, false, false);
   check_chunk(experiment.stages[0].chunks[1], 4, 6, false, false);
   check_chunk(experiment.stages[1].chunks[1], 6, 8, false, true);
+  CHECK(experiment.microbatch_group == 0);
+  m.microbatch_group = 5;
+  CHECK(expressed(m).microbatch_group == 5);
 }
 
 TEST_CASE("recompute is shared out over the blocks") {

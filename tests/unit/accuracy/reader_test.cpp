@@ -88,12 +88,14 @@ TEST_CASE("a nested row has groups of GPUs, a model and degrees") {
 }
 
 TEST_CASE("a row may describe a model of experts, and how they are divided") {
-  const Measurement m = row(R"("etp": 2, "ulysses": 4, "model": {"name": "Ours", "dims": {"hidden": 1024, "layers": 12,
+  const Measurement m = row(
+      R"("etp": 2, "ulysses": 4, "microbatch_group": 5, "model": {"name": "Ours", "dims": {"hidden": 1024, "layers": 12,
     "experts": 8, "top_k": 2, "expert_ffn": 2048, "shared_experts": 1, "shared_expert_ffn": 512, "dense_layers": 3,
     "dense_ffn": 4096, "heads": 16, "kv_heads": 4, "head_dim": 128, "vocab": 32000, "mtp_layers": 1, "params_b": 31.6,
     "gated": false, "bias": true, "attention": "MLA", "pattern": "p"}})");
   CHECK(m.expert_tp == 2);
   CHECK(m.ulysses == 4);
+  CHECK(m.microbatch_group == 5);
   const PrintedDims dims{1024, 12,  8,     2, 2048,   1,     512,   3,    4096,  16,
                          4,    128, 32000, 1, 31.6e9, 0.1e9, false, true, "MLA", "p"};
   CHECK(m.model.dims == dims);

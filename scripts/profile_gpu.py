@@ -1190,8 +1190,8 @@ DRIVER_NAMES = {
     "GeForce RTX 3080": "RTX-3080", "GeForce RTX 5090": "RTX-5090", "GeForce RTX 3090": "RTX-3090",
     "GeForce RTX 4090": "RTX-4090", "GeForce RTX 2080 Ti": "RTX-2080-Ti", "TITAN RTX": "Titan-RTX",
     "AMD Instinct MI210": "MI210-64GB", "AMD Instinct MI250X": "MI250X-64GB-GCD", "AMD Instinct MI300X": "MI300X-192GB",
-    "AMD Instinct MI325X": "MI325X-256GB", "AMD Instinct MI355X": "MI355X-288GB", "T4": "T4", "L4": "L4", "L40": "L40",
-    "L40S": "L40S", "A10": "A10", "A10G": "A10G", "A30": "A30", "A40": "A40"}
+    "AMD Instinct MI325X": "MI325X-256GB", "AMD Instinct MI350X": "MI350X-288GB", "AMD Instinct MI355X": "MI355X-288GB",
+    "T4": "T4", "L4": "L4", "L40": "L40", "L40S": "L40S", "A10": "A10", "A10G": "A10G", "A30": "A30", "A40": "A40"}
 
 
 def torch_version() -> tuple[int, int]:

@@ -108,9 +108,16 @@ std::string failures_table(const std::vector<accuracy::Line>& lines, const Termi
                {accuracy::parallelism_of(line.measurement)},
                {gibibytes(line.predicted_memory())},
                {share(line.prediction.usable_share)},
-               {line.prediction.usable_share > 1 ? "yes" : "no"}});
+               {line.refused() ? "yes" : "no"}});
   }
   return any ? "\n" + table.render(terminal) : "";
+}
+
+/// Nothing where all runs had enough memory.
+std::string verdicts_text(const accuracy::MemoryVerdicts& verdicts) {
+  if (verdicts.ran_out == 0) return "";
+  return fmt::format("\nPredicted to run out of memory: {} of {} runs that did, {} of {} that did not.\n",
+                     verdicts.ran_out_found, verdicts.ran_out, verdicts.ran_refused, verdicts.ran);
 }
 
 std::string reasons_table(const std::vector<accuracy::Line>& lines, const Terminal& terminal) {
@@ -127,6 +134,13 @@ std::string reasons_table(const std::vector<accuracy::Line>& lines, const Termin
 Json json_of(const accuracy::Errors& errors) {
   return {{"rows", errors.count}, {"median", errors.median},   {"mean", errors.mean},
           {"p90", errors.p90},    {"largest", errors.largest}, {"bias", errors.bias}};
+}
+
+Json json_of(const accuracy::MemoryVerdicts& verdicts) {
+  return {{"ran_out", verdicts.ran_out},
+          {"ran_out_found", verdicts.ran_out_found},
+          {"ran", verdicts.ran},
+          {"ran_refused", verdicts.ran_refused}};
 }
 
 Json json_of(const accuracy::Line& line) {
@@ -171,6 +185,7 @@ Json document_of(const std::vector<accuracy::Line>& lines, const std::vector<acc
                               {"spearman", group.spearman},
                               {"not_expressible", group.not_expressible}});
   }
+  json["memory_verdicts"] = json_of(accuracy::verdicts_of(lines));
   return json;
 }
 
@@ -218,7 +233,7 @@ ExitCode run_accuracy(const AccuracyArguments& arguments, const Context& context
                                ? ""
                                : lines_table(lines, context.terminal) + failures_table(lines, context.terminal) +
                                      reasons_table(lines, context.terminal) + "\n";
-  const std::string text = each + groups_table(groups, context.terminal);
+  const std::string text = each + groups_table(groups, context.terminal) + verdicts_text(accuracy::verdicts_of(lines));
   return print_result(context, text, document_of(lines, groups));
 }
 
@@ -236,7 +251,8 @@ Command accuracy_command() {
           .details = R"(Builds the plan behind each measurement, predicts its iteration time and memory
 with the planner's own cost model, and shows the errors: per measurement, and
 per dataset, GPU type and parallelism. Measurements that cannot be expressed are
-listed with the reason, runs that did not fit with the memory that is predicted.
+listed with the reason, runs that did not fit with the memory that is predicted,
+and last how many of these are predicted not to fit.
 
 Grades: A measured with a complete plan, A- one parameter inferred, B derived,
 C partial. Bias is the mean error with its sign, rank the correlation of order.

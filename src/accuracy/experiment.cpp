@@ -39,6 +39,7 @@ Reason why_incomplete(const Measurement& m) {
   if (batch.microbatch < 1) return reason("the microbatch is not printed");
   if (batch.global < 1) return reason("the global batch is not printed");
   if (m.sequence.value_or(0) < 1) return reason("the sequence length is not printed");
+  if (m.ulysses > 1) return reason("exchanges of heads for positions around attention (Ulysses) are not modelled");
   if (m.offloads_activations) return reason("activations were offloaded to the host");
   if (m.uneven() && m.cp.value_or(1) > 1) return reason("uneven stages with context parallelism");
   return std::nullopt;
@@ -168,16 +169,17 @@ std::vector<Gpu> flat(const std::vector<Replica>& replicas) {
 }
 
 /// tp of each part follows from its replicas.
-cost::Degrees common_degrees(const Measurement& m, const cluster::GpuType& device) {
+cost::Degrees common_degrees(const Measurement& m, const model::Model& model, const cluster::GpuType& device) {
   cost::Degrees degrees;
   degrees.cp = std::max(1, m.cp.value_or(1));
   degrees.ep = std::max(1, m.ep.value_or(1));
+  if (model.has_experts()) degrees.etp = expert_tensor_parallelism(m);
   degrees.sequence_parallel = uses_sequence_parallelism(m, device);
   return degrees;
 }
 
 Reason place(Experiment& experiment, const Measurement& m, const StageReplicas& stages, const Machine& machine) {
-  const cost::Degrees degrees = common_degrees(m, *machine.gpus.front().device);
+  const cost::Degrees degrees = common_degrees(m, experiment.model, *machine.gpus.front().device);
   const int zero = experiment.zero;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     Stage& stage = experiment.stages.emplace_back();
@@ -344,6 +346,7 @@ Expected<Experiment> express(const Measurement& printed, std::span<const cluster
   Experiment experiment;
   experiment.model = std::move(*model);
   experiment.gpus = static_cast<int>(machine->gpus.size());
+  experiment.microbatch_group = m->microbatch_group;
   experiment.zero = planned_zero(*m, layout->stages.size());
   experiment.overlaps_sync = is_recent(device);
   experiment.blocking_transfers = stops_for_transfers(*m);

@@ -37,6 +37,8 @@ inline constexpr std::string_view kMegatronDeepSpeed = "Megatron-DeepSpeed";
 [[nodiscard]] bool uses_fused_attention(const Measurement& measurement, const cluster::GpuType& device);
 [[nodiscard]] bool uses_sequence_parallelism(const Measurement& measurement, const cluster::GpuType& device);
 [[nodiscard]] model::RecomputeMode find_recompute(const Measurement& measurement);
+/// As printed; else that of tp where software is Megatron-LM (arguments.py), 1 elsewhere.
+[[nodiscard]] int expert_tensor_parallelism(const Measurement& measurement);
 /// As printed; fully sharded without a stage is 3, Megatron-Bridge's is 1.
 [[nodiscard]] int zero_stage(const Measurement& measurement);
 /// DeepSpeed's ZeRO-3 of 2021.
@@ -58,6 +60,20 @@ inline constexpr std::string_view kEncoderName = "encoder";
 /// The model with its job: sequence, batch, precision, attention. An encoder with degrees of its own has one item,
 /// a homogeneous one all items of a sample.
 [[nodiscard]] Expected<model::Model> find_model(const Measurement& measurement, const cluster::GpuType& device);
+
+/// As the sequence and the batch are printed.
+[[nodiscard]] model::JobOverrides job_of(const Measurement& measurement);
+
+/// The model of that name in configs/models, which has the sizes that are printed beside it; nothing where there is
+/// none.
+[[nodiscard]] std::optional<Expected<model::Model>> known_model(const Measurement& measurement);
+
+/// Of the dimensions that are printed, and of the language model alone: GPT as GPT-2 has it, or Llama.
+[[nodiscard]] Expected<model::Model> described_dense(const Measurement& measurement);
+
+/// The same with experts in place of the feed-forward. All sizes have to be printed, and to make as many parameters as
+/// are printed beside them.
+[[nodiscard]] Expected<model::Model> described_experts(const Measurement& measurement);
 
 /// A model that was found by its name must have the sizes that are printed beside it.
 [[nodiscard]] Expected<void> check_printed_dims(const ModelFacts& facts, const model::Model& model);

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
-#include <cmath>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -13,118 +11,29 @@
 
 namespace tangram::accuracy {
 
-/// Generated from configs/models: Hugging Face configs and model files that stand by themselves.
-std::vector<std::pair<std::string_view, std::string_view>> known_models();
-
 namespace {
 
-/// "LLAMA3.1_405B" and "llama-3.1-405b.json" are one.
-std::string key_of(std::string_view name) {
-  for (const std::string_view ending : {".json", ".yaml"}) {
-    if (name.ends_with(ending)) name.remove_suffix(ending.size());
+/// What is missing where no model is described.
+Diagnostic no_model(const ModelFacts& facts) {
+  if (facts.hidden > 0 || facts.layers > 0) {
+    return reason(fmt::format("{} of \"{}\" {} not printed, and configs/models knows no model of that name",
+                              facts.hidden > 0 ? "the layers" : "the width", facts.name,
+                              facts.hidden > 0 ? "are" : "is"));
   }
-  std::string key;
-  for (const char c : name) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
-      key += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    }
-  }
-  return key;
+  return reason(fmt::format("no dimensions are printed, and configs/models knows no \"{}\"", facts.name));
 }
 
-model::JobOverrides job_of(const Measurement& m) {
-  model::JobOverrides job;
-  job.sequence_length = m.sequence;
-  job.global_batch = m.global_batch;
-  return job;
-}
+bool prints_experts(const PrintedDims& dims) { return dims.experts > 0 || !dims.pattern.empty(); }
 
-/// Families after Llama: RMSNorm, gated feed-forward, rotary positions, no biases, an output matrix of its own.
-bool names_gated_family(std::string_view name) {
-  return names_any(name, {"llama", "mistral", "qwen", "gemma", "internlm", "yi-", "baichuan", "deepseek", "olmo"});
-}
-
-std::int64_t inner_width(const ModelFacts& facts, bool gated) {
-  if (facts.ffn > 0) return facts.ffn;
-  if (!gated) return 4 * facts.hidden;
-  return (8 * facts.hidden / 3 + 255) / 256 * 256;
-}
-
-int head_count(const ModelFacts& facts) {
-  if (facts.heads > 0) return facts.heads;
-  const std::int64_t dim = facts.hidden <= 2048 ? 64 : 128;
-  return static_cast<int>(std::max<std::int64_t>(1, facts.hidden / dim));
-}
-
-double parameter_estimate(const ModelFacts& facts, bool gated) {
-  const double h = static_cast<double>(facts.hidden);
-  const double kv = facts.kv_heads > 0 ? static_cast<double>(facts.kv_heads) / head_count(facts) : 1;
-  const double attention = h * h * (2 + 2 * kv);
-  return facts.layers * (attention + (gated ? 3 : 2) * h * static_cast<double>(inner_width(facts, gated))) +
-         h * static_cast<double>(facts.vocabulary);
-}
-
-bool is_gated(const ModelFacts& facts) {
-  if (facts.gated) return *facts.gated;
-  if (names_gated_family(facts.name) || facts.kv_heads > 0) return true;
-  if (facts.ffn == 0 || facts.parameters <= 0) return false;
-  const auto miss = [&](bool gated) { return std::abs(std::log(parameter_estimate(facts, gated) / facts.parameters)); };
-  return miss(true) < miss(false);
-}
-
-/// Layers as those of GPT-2, each item a sample of its own, and two products behind them, as wide as the language
-/// model.
-std::string encoder_description(const EncoderFacts& facts, std::int64_t target) {
-  const std::int64_t tokens_out = facts.tokens_out > 0 ? facts.tokens_out : facts.tokens_in;
-  return fmt::format(
-      R"("encoders": [{{"name": "{}", "hidden": {}, "layers": {}, "heads": {}, "ffn_hidden": {}, "gated": false,
-      "norm": "layernorm", "qkv_bias": true, "output_bias": true, "ffn_bias": true, "tokens_in": {}, "tokens_out": {},
-      "connector": {{"widths": [{}, {}, {}]}}}}], )",
-      kEncoderName, facts.hidden, facts.layers, facts.heads, facts.ffn > 0 ? facts.ffn : 4 * facts.hidden,
-      facts.tokens_in, tokens_out, facts.hidden, target, target);
-}
-
-/// Replicas of an encoder with degrees of its own share samples item by item.
-std::int64_t described_items(const EncoderFacts& facts) {
-  return facts.placement == Placement::kHomogeneous ? facts.items : 1;
-}
-
-/// GPT as GPT-2 has it, or Llama. Positions are left out: a table costs no time and few parameters. The name is not
-/// written into the text, whatever it holds.
-std::string description(const Measurement& m) {
+/// As its dimensions describe it, where those of a model of experts are not of a known one; else of a known name.
+Expected<model::Model> architecture_of(const Measurement& m) {
   const ModelFacts& facts = m.model;
-  const bool gated = is_gated(facts);
-  const int heads = head_count(facts);
-  const bool biased = !gated && !names_any(facts.name, {"mpt"});
-  const std::string encoder = m.encoder ? encoder_description(*m.encoder, facts.hidden) : "";
-  const std::string data =
-      m.encoder ? fmt::format(R"("data": {{"{}": {{"mean": {}}}}}, )", kEncoderName, described_items(*m.encoder)) : "";
-  return fmt::format(
-      R"({{"schema": "tangram.model/1", "name": "published", {}"architecture": {{{}"vocabulary": {}, "hidden": {}, "layers": {},
-      "heads": {}, "kv_heads": {}, "ffn_hidden": {}, "gated": {}, "norm": "{}", "qkv_bias": {}, "output_bias": {},
-      "ffn_bias": {}, "tied_embeddings": {}}}, "training": {{"sequence_length": 1, "global_batch_samples": 1}}}})",
-      data, encoder, facts.vocabulary > 0 ? facts.vocabulary : (gated ? 32000 : 50304), facts.hidden, facts.layers,
-      heads, facts.kv_heads > 0 ? facts.kv_heads : heads, inner_width(facts, gated), gated,
-      biased ? "layernorm" : "rmsnorm", biased, biased, biased, !gated);
-}
-
-Expected<model::Model> described_model(const Measurement& m) {
-  auto model = model::read_model(description(m), m.id, job_of(m));
-  if (!model) return fail(reason("the printed dimensions make no model: " + model.error().front().message));
-  model->name = m.model.name;
-  return model;
-}
-
-Expected<model::Model> known_model(const Measurement& m) {
-  const std::string key = key_of(m.model.name);
-  for (const auto& [file, text] : known_models()) {
-    if (key_of(file) != key) continue;
-    auto model = model::read_any_model(std::string(text), std::string(file), job_of(m));
-    if (!model) return fail(reason(model.error().front().message));
-    if (auto agrees = check_printed_dims(m.model, *model); !agrees) return tl::unexpected(agrees.error());
-    return model;
-  }
-  return fail(reason(fmt::format("no dimensions are printed, and configs/models knows no \"{}\"", m.model.name)));
+  const bool dense = facts.hidden > 0 && facts.layers > 0;
+  if (m.encoder && !dense) return fail(reason("the dimensions of the language model are not printed"));
+  if (dense) return described_dense(m);
+  if (auto known = known_model(m)) return std::move(*known);
+  if (prints_experts(facts.dims)) return described_experts(m);
+  return fail(no_model(facts));
 }
 
 bool fuses_accumulation(const Measurement& m, const cluster::GpuType& device) {
@@ -138,6 +47,13 @@ void freeze_weights(model::Model& model) {
 }
 
 }  // namespace
+
+model::JobOverrides job_of(const Measurement& m) {
+  model::JobOverrides job;
+  job.sequence_length = m.sequence;
+  job.global_batch = m.global_batch;
+  return job;
+}
 
 DType find_precision(const Measurement& m, const cluster::GpuType& device) {
   const std::string printed = lower(m.precision.empty() ? m.notes : m.precision);
@@ -193,10 +109,24 @@ model::RecomputeModules find_modules(const Measurement& m) {
 
 namespace {
 
+/// Megatron-Bridge's recipes do not divide experts (expert_tensor_parallel_size = 1 in src/megatron/bridge/recipes and
+/// perf_recipes).
+bool keeps_experts_whole(const Measurement& m) { return names_any(m.source, {"megatron bridge", "megatron-bridge"}); }
+
+bool divides_experts(const Measurement& m) {
+  return names_any(m.framework + " " + m.source, {"megatron", "nemo", "dgx cloud", "mlperf"}) &&
+         !keeps_experts_whole(m);
+}
+
 /// All of Megatron-Bridge's recipes (use_distributed_optimizer = True in src/megatron/bridge/recipes).
 bool shards_optimizer(const Measurement& m) { return names_any(m.source, {"megatron bridge", "megatron-bridge"}); }
 
 }  // namespace
+
+int expert_tensor_parallelism(const Measurement& m) {
+  const int usual = divides_experts(m) ? std::max(1, m.tp.value_or(1)) : 1;
+  return std::max(1, m.expert_tp.value_or(usual));
+}
 
 int zero_stage(const Measurement& m) {
   const int usual = shards_optimizer(m) ? 1 : 0;
@@ -230,9 +160,7 @@ std::int64_t find_gradient_bytes(const Measurement& m, std::int64_t usual) {
 }  // namespace
 
 Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& device) {
-  const bool described = m.model.hidden > 0 && m.model.layers > 0;
-  if (m.encoder && !described) return fail(reason("the dimensions of the language model are not printed"));
-  auto model = described ? described_model(m) : known_model(m);
+  auto model = architecture_of(m);
   if (!model) return model;
   model::set_precision(model->job, find_precision(m, device));
   model->job.gradient_bytes = find_gradient_bytes(m, model->job.gradient_bytes);

@@ -197,9 +197,33 @@ std::vector<GpuGroup> read_gpus(const Row& row) {
   return groups;
 }
 
+/// "314" is printed to a billion, "31.6" to a tenth of one.
+double last_digit(double billions) { return billions == std::floor(billions) ? kGiga : kGiga / 10; }
+
 PrintedDims read_dims(const Row& row) {
-  return {row.integer("hidden").value_or(0), row.count("layers").value_or(0), row.count("experts").value_or(0),
-          row.count("top_k").value_or(0)};
+  PrintedDims dims;
+  dims.hidden = row.integer("hidden").value_or(0);
+  dims.layers = row.count("layers").value_or(0);
+  dims.experts = row.count("experts").value_or(0);
+  dims.experts_per_token = row.count("top_k").value_or(0);
+  dims.expert_ffn = row.integer("expert_ffn").value_or(0);
+  dims.shared_experts = row.count("shared_experts").value_or(0);
+  dims.shared_expert_ffn = row.integer("shared_expert_ffn").value_or(0);
+  dims.dense_layers = row.count("dense_layers").value_or(0);
+  dims.dense_ffn = row.integer("dense_ffn").value_or(0);
+  dims.heads = row.count("heads").value_or(0);
+  dims.kv_heads = row.count("kv_heads").value_or(0);
+  dims.head_dim = row.count("head_dim").value_or(0);
+  dims.vocabulary = row.integer("vocab").value_or(0);
+  dims.prediction_layers = row.count("mtp_layers").value_or(0);
+  const double billions = row.number("params_b").value_or(0);
+  dims.parameters = billions * kGiga;
+  dims.parameters_unit = last_digit(billions);
+  dims.gated = row.boolean("gated");
+  dims.biased = row.boolean("bias");
+  dims.attention = row.text("attention");
+  dims.pattern = row.text("pattern");
+  return dims;
 }
 
 ModelFacts read_model_facts(const Row& row) {
@@ -246,8 +270,11 @@ void read_degrees(const Row& row, Measurement& out) {
   out.pp = row.count("pp");
   out.cp = row.count("cp");
   out.ep = row.count("ep");
+  out.expert_tp = row.count("etp");
+  out.ulysses = std::max(1, row.count("ulysses").value_or(1));
   out.dp = read_data_parallelism(row);
   out.model_parallel = row.count("model_parallel");
+  out.microbatch_group = row.count("microbatch_group").value_or(0);
   out.virtual_stages = std::max(1, row.count("vpp").value_or(1));
   out.zero = read_zero_stage(row);
   if (const int ranks = row.count("fsdp").value_or(0); ranks > 0) out.sharding_group = ranks;
@@ -409,6 +436,7 @@ double allocated_peak(const Row& row) {
 void read_peak_memory(const Row& row, Measurement& out) {
   out.peak_memory = device_peak(row);
   out.of_driver = row.text("memory_from") == "nvidia-smi";
+  out.of_allocator = row.text("memory_from") == "allocator";
   out.out_of_memory = row.boolean("oom").value_or(false);
   if (out.peak_memory > 0) return;
   out.peak_memory = allocated_peak(row);

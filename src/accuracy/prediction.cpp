@@ -207,7 +207,8 @@ double held(const Experiment& experiment, std::size_t index) {
   const double after = stages - 1 - static_cast<double>(index);
   const double all = static_cast<double>(experiment.microbatches);
   if (chunks == 1) return std::min(all, after + 1);
-  return std::min(all, (2 * after + (chunks - 1) * stages + 1) / chunks);
+  const double group = experiment.microbatch_group > 0 ? experiment.microbatch_group : stages;
+  return std::min(all, (2 * after + (chunks - 1) * group + 1) / chunks);
 }
 
 /// Bytes while the language model runs beside the encoder, or the encoder beside its states.
@@ -238,7 +239,8 @@ Expected<std::vector<PartPrice>> price_stage(const Experiment& experiment, std::
     if (encoder) peak = peak_with(*encoder, all, peak) + embeddings_on(experiment, index);
     prediction.peak_allocated = std::max(prediction.peak_allocated, peak);
     const double beside = kContextBytes + experiment.communicators * kCommunicatorBytes;
-    prediction.peak_memory = std::max(prediction.peak_memory, peak * (1 + kFragmentation) + beside);
+    const double at_any_time = experiment.communicators > 0 ? peak + all.update : peak;
+    prediction.peak_memory = std::max(prediction.peak_memory, at_any_time * (1 + kFragmentation) + beside);
     prediction.usable_share = std::max(prediction.usable_share, peak / part.shape.device.usable().as_double());
     prediction.step_s = std::max(prediction.step_s, all.step + encoder_step(encoder));
     prices.push_back(std::move(*price));
@@ -271,6 +273,7 @@ std::optional<Diagnostic> play(const simulate::SimPipeline& pipeline, Prediction
 simulate::SimPipeline empty_pipeline(const Experiment& experiment) {
   simulate::SimPipeline pipeline;
   pipeline.microbatches = experiment.microbatches;
+  pipeline.group = experiment.microbatch_group;
   const Stage& first = experiment.stages.front();
   pipeline.kind = first.chunks.size() > 1 ? simulate::ScheduleKind::kInterleaved : simulate::ScheduleKind::k1F1B;
   if (experiment.encoder) {

@@ -93,6 +93,17 @@ std::vector<Line> judge(std::vector<Measurement> measurements, std::span<const c
   return lines;
 }
 
+MemoryVerdicts verdicts_of(std::span<const Line> lines) {
+  MemoryVerdicts verdicts;
+  for (const Line& line : lines) {
+    if (!line.reason.empty()) continue;
+    const bool out = line.measurement.out_of_memory;
+    ++(out ? verdicts.ran_out : verdicts.ran);
+    if (line.refused()) ++(out ? verdicts.ran_out_found : verdicts.ran_refused);
+  }
+  return verdicts;
+}
+
 Errors errors_of(std::vector<double> signed_errors) {
   Errors errors;
   errors.count = static_cast<int>(signed_errors.size());

@@ -36,8 +36,8 @@ model::SliceSignature signature_of(const Experiment& experiment, const Chunk& ch
 SlicePrice price_whole(const Experiment& experiment, const Chunk& chunk, const cost::UnitCosts& units, int blocks,
                        cost::RecomputeMode mode) {
   const auto slice = signature_of(experiment, chunk, blocks);
-  const cost::MemoryPolicy policy{experiment.zero, mode, mode == cost::RecomputeMode::kFull ? blocks : 0};
-  const cost::StageCost cost = cost::stage_cost(units, slice, policy);
+  const cost::StageCoster coster(units, slice, experiment.zero);
+  const cost::StageCost cost = coster.cost(mode, mode == cost::RecomputeMode::kFull ? blocks : 0);
   SlicePrice price;
   price.forward = to_seconds(cost.forward);
   price.backward = to_seconds(cost.backward);
@@ -50,6 +50,7 @@ SlicePrice price_whole(const Experiment& experiment, const Chunk& chunk, const c
         cost.gradients.as_double() * static_cast<double>(job.parameter_bytes) / static_cast<double>(job.gradient_bytes);
   }
   price.transient = cost.transient.as_double();
+  price.update = coster.update().as_double();
   price.activation = cost.activation.as_double();
   price.gradient_volume = cost.gradient_volume.as_double();
   return price;
@@ -73,6 +74,7 @@ void SlicePrice::add(const SlicePrice& other, double weight) {
   step += weight * other.step;
   static_memory += weight * other.static_memory;
   transient = std::max(transient, other.transient);
+  update += weight * other.update;
   activation += weight * other.activation;
   gradient_volume += weight * other.gradient_volume;
 }

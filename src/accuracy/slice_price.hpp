@@ -15,6 +15,7 @@ struct SlicePrice {
   double step = 0;
   double static_memory = 0;
   double transient = 0;
+  double update = 0;  ///< beside static memory while the optimizer steps
   double activation = 0;
   double gradient_volume = 0;
 

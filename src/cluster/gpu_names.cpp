@@ -64,6 +64,7 @@ constexpr std::array kDriverNames = {
     ShortName{"AMD Instinct MI250X", "MI250X-64GB-GCD", "MI250X-64GB-GCD"},
     ShortName{"AMD Instinct MI300X OAM", "MI300X-192GB", "MI300X-192GB"},
     ShortName{"AMD Instinct MI325X OAM", "MI325X-256GB", "MI325X-256GB"},
+    ShortName{"AMD Instinct MI350X OAM", "MI350X-288GB", "MI350X-288GB"},
     ShortName{"AMD Instinct MI355X OAM", "MI355X-288GB", "MI355X-288GB"},
 };
 

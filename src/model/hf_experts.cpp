@@ -227,14 +227,38 @@ Blueprint import_llama4_text(HfConfig& config) {
   return out;
 }
 
-constexpr std::array<HfFamily, 8> kExpertFamilies{{{"mixtral", import_mixtral},
-                                                   {"qwen2_moe", import_qwen2_moe},
-                                                   {"qwen3_moe", import_qwen3_moe},
-                                                   {"qwen3_next", import_qwen3_next},
-                                                   {"qwen3_vl_moe_text", import_qwen3_moe},
-                                                   {"llama4_text", import_llama4_text},
-                                                   {"deepseek_v2", import_deepseek_v2},
-                                                   {"deepseek_v3", import_deepseek_v3}}};
+// As listed, or every second layer from the first on.
+bool gpt_oss_windows(const io::Node* listed, std::int64_t layer) {
+  if (listed == nullptr || layer >= std::ssize(listed->items)) return layer % 2 == 0;
+  return at(listed->items, layer).text == "sliding_attention";
+}
+
+// All products have biases. The sinks, a value for each head that softmax sums with its scores, are left out.
+Blueprint import_gpt_oss(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, false);
+  BlockType block = attention_block(config, out, {.kv_heads = 8, .head_dim = 64});
+  block.attention.qkv_bias = block.attention.output_bias = config.boolean_or("attention_bias", true);
+  hf_routed_experts(config, "num_local_experts", "intermediate_size", block.feed_forward);
+  block.feed_forward.bias = block.feed_forward.router_bias = true;
+  hf_repeat(config, out, block);
+  const std::int64_t window = config.integer_or("sliding_window", 128, kOptionalTokens);
+  const io::Node* listed = config.array("layer_types");
+  for (std::int64_t i = 0; i < std::ssize(out.chain); ++i) {
+    if (gpt_oss_windows(listed, i)) at(out.chain, i).attention.sliding_window = window;
+  }
+  return out;
+}
+
+constexpr std::array<HfFamily, 10> kExpertFamilies{{{"mixtral", import_mixtral},
+                                                    {"qwen2_moe", import_qwen2_moe},
+                                                    {"qwen3_moe", import_qwen3_moe},
+                                                    {"qwen3_next", import_qwen3_next},
+                                                    {"qwen3_vl_moe_text", import_qwen3_moe},
+                                                    {"llama4_text", import_llama4_text},
+                                                    {"deepseek_v2", import_deepseek_v2},
+                                                    {"deepseek_v3", import_deepseek_v3},
+                                                    {"kimi_k2", import_deepseek_v3},
+                                                    {"gpt_oss", import_gpt_oss}}};
 
 }  // namespace
 

@@ -5,7 +5,9 @@
 // src/accuracy, a function each), never by a row's or a paper's name:
 //   model       the printed dimensions, with ffn 4 h (gated: 8/3 h) and heads of 64 or 128; gated or not by what the
 //               name says, else by which comes nearer the printed parameter count; where hidden size or layers are not
-//               printed, the model of that name in configs/models
+//               printed, the model of that name in configs/models; else one of experts that its printed sizes describe
+//               in full and whose parameters they make (`dims`). Layers for multi-token prediction are left out of
+//               models of a known name
 //   precision   as printed; else bf16 where the GPU's matrix units have it, fp16 elsewhere
 //   attention   fused as printed; else on Hopper and later, and under FSDP (ZeRO-3) and ZeRO-2, which are younger;
 //               never with 4-byte activations, which fused kernels do not take, nor under eager ZeRO-3
@@ -19,7 +21,9 @@
 //               submissions to MLPerf on NVIDIA's GPUs capture the step
 //   experts     dispatcher and overlap as printed; forced balance and dropped tokens: no rank has more than others; the
 //               busiest rank of natural routing has 1.4 times the mean (Qwen3-30B-A3B on 16 H100 takes 1.5 times as
-//               long as with forced balance)
+//               long as with forced balance). Each is divided as printed (etp), else over tp in what is made of
+//               Megatron-LM (initialize_model_parallel in megatron/core/parallel_state.py), but not under
+//               Megatron-Bridge, whose recipes keep experts whole
 //   adapters    LoRA: weights of blocks are frozen; the adapters' own products are below a hundredth and left out
 //   eager       ZeRO-3 in fp16 on a GPU before Hopper whose matrix units take bf16 is DeepSpeed's of 2021, which was
 //               without it (github.com/deepspeedai/DeepSpeed/pull/1453): it waits for the device before each gather, so
@@ -31,6 +35,7 @@
 //               machines; DeepSpeed's bf16 optimizer (runtime/bf16_optimizer.py), which adds up in fp32, keeps the
 //               16-bit gradients as well. Main gradients are of the type that is printed, and of 16 bits in
 //               Megatron-Bridge's recipes for performance
+//   groups      of microbatches that pass a virtual stage in a row as printed, else as many as stages
 //   transfers   between stages block both on machines before Hopper, unless virtual stages are interleaved
 //   mixed       replicas of a stage on several GPU types, equal in tp and cp, reduce their gradients in one group
 //   network     of the cloud instance that the GPU group names; else as printed, as "8x200 Gb/s", "100 Gb/s per node",
@@ -54,7 +59,8 @@
 //   memory      with the buffers of collectives where the driver's count is printed (nvidia-smi): of a communicator for
 //               all ranks, of one for each kind of group (tp, cp, dp, ep, pp), which Megatron-LM's code
 //               (mpu/initialize.py) and DeepSpeed's (runtime/pipe/topology.py) both make where they run together, and
-//               of one for each neighbour in the pipeline (PyTorch makes it for each pair that sends)
+//               of one for each neighbour in the pipeline (PyTorch makes it for each pair that sends). What a sharded
+//               optimizer converts while it steps stays with the allocator, in large blocks apart, and counts there
 //   layers      equal numbers; where they do not divide, embedding and head count as one layer each
 //   encoders    layers as GPT-2's, every item by itself, a connector of two products; homogeneous ones are in the first
 //               stage, whose other layers are as if they were not there; colocated ones exchange gradients and share
@@ -128,6 +134,7 @@ struct Experiment {
   std::int64_t microbatch = 1;        ///< samples of a stage
   std::int64_t items = 1;             ///< of a sample, of which each is one for an encoder's own stage
   std::int64_t microbatches = 1;
+  int microbatch_group = 0;  ///< microbatches that pass a chunk in a row; 0: as many as stages
   int gpus = 0;
   std::optional<SharedEncoder> encoder;
 };

@@ -24,12 +24,29 @@ struct GpuGroup {
   bool operator==(const GpuGroup&) const = default;
 };
 
-/// Sizes of a model of experts or recurrences, as published beside its name, which alone says the rest; 0: not printed.
+/// Sizes of a model of experts or recurrences, as published beside its name; 0: not printed. They have to agree with
+/// the model of that name in configs/models, and describe a model that is not there.
 struct PrintedDims {
   std::int64_t hidden = 0;
   int layers = 0;
   int experts = 0;
   int experts_per_token = 0;
+  std::int64_t expert_ffn = 0;
+  int shared_experts = 0;              ///< as wide as the routed ones
+  std::int64_t shared_expert_ffn = 0;  ///< of all shared experts together
+  int dense_layers = 0;                ///< the first ones, which have no experts
+  std::int64_t dense_ffn = 0;
+  int heads = 0;
+  int kv_heads = 0;
+  int head_dim = 0;
+  std::int64_t vocabulary = 0;
+  int prediction_layers = 0;  ///< behind the last layer, for more than one token (multi-token prediction)
+  double parameters = 0;
+  double parameters_unit = 0;  ///< the last digit printed of them
+  std::optional<bool> gated;   ///< the feed-forwards
+  std::optional<bool> biased;  ///< products with weights
+  std::string attention;       ///< other than multi-head attention, in words
+  std::string pattern;         ///< layers that are not alike, in words
   bool operator==(const PrintedDims&) const = default;
 };
 
@@ -122,8 +139,11 @@ struct Measurement {
   std::optional<std::int64_t> local_batch;   ///< samples of one replica in an iteration
   std::optional<std::int64_t> accumulation;  ///< microbatches of one replica
   std::optional<int> tp, pp, dp, cp, ep;
+  std::optional<int> expert_tp;       ///< GPUs that share an expert
+  int ulysses = 1;                    ///< ranks that exchange heads for positions around attention
   std::optional<int> model_parallel;  ///< tp times pp, where only the product was printed
   int virtual_stages = 1;             ///< per pipeline rank
+  int microbatch_group = 0;           ///< microbatches that pass a virtual stage in a row; 0: not printed
   std::optional<bool> sequence_parallel;
   std::optional<bool> flash_attention;
   std::string attention_kernel;  ///< of fused attention: "flash-2", "native"; "": not printed

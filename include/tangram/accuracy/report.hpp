@@ -17,6 +17,7 @@ struct Line {
   std::string reason;  ///< why it cannot be expressed; empty: it was
 
   [[nodiscard]] bool timed() const { return reason.empty() && measurement.iteration_s > 0; }
+  [[nodiscard]] bool refused() const { return prediction.usable_share > 1; }
   [[nodiscard]] bool weighed() const { return reason.empty() && measurement.peak_memory > 0; }
   /// Predicted over measured, minus one.
   [[nodiscard]] double time_error() const { return prediction.iteration_s / measurement.iteration_s - 1; }
@@ -45,9 +46,19 @@ struct Group {
   int not_expressible = 0;
 };
 
+/// Of the runs that can be expressed: whether memory was enough, and whether it is predicted to be.
+struct MemoryVerdicts {
+  int ran_out = 0;        ///< of memory
+  int ran_out_found = 0;  ///< and are predicted to
+  int ran = 0;
+  int ran_refused = 0;  ///< although they are predicted to run out of memory
+};
+
 /// Predicts each measurement. O(rows); independent of each other. Without one of `methods` it shows what that brings.
 [[nodiscard]] std::vector<Line> judge(std::vector<Measurement> measurements, std::span<const cluster::GpuType> devices,
                                       const cost::ProfileSet& profiles, const cluster::ExchangeMethods& methods = {});
+
+[[nodiscard]] MemoryVerdicts verdicts_of(std::span<const Line> lines);
 
 [[nodiscard]] Errors errors_of(std::vector<double> signed_errors);
 

@@ -45,6 +45,7 @@ TEST_CASE("published names find their GPU type") {
       {"GB200", "GB200-186GB"},
       {"GB300", "GB300-288GB"},
       {"MI300X", "MI300X-192GB"},
+      {"MI350X-288GB", "MI350X-288GB"},
       {"Ampere", "A100-80GB-SXM"},
   };
   for (const auto& [published, type] : names) {

@@ -88,6 +88,9 @@ TEST_CASE("virtual stages go round the pipeline") {
   check_chunk(experiment.stages[1].chunks[0], 2, 4, false, false);
   check_chunk(experiment.stages[0].chunks[1], 4, 6, false, false);
   check_chunk(experiment.stages[1].chunks[1], 6, 8, false, true);
+  CHECK(experiment.microbatch_group == 0);
+  m.microbatch_group = 5;
+  CHECK(expressed(m).microbatch_group == 5);
 }
 
 TEST_CASE("recompute is shared out over the blocks") {
@@ -132,6 +135,20 @@ TEST_CASE("context and expert parallelism") {
   CHECK(degrees.ep == 16);  // no more than there are ranks
   CHECK_FALSE(degrees.sequence_parallel);
   CHECK(experiment.overlaps_sync);
+}
+
+TEST_CASE("experts are divided where there are any") {
+  Measurement m = complete();
+  m.gpus = {{"H100", 16, 8}};
+  m.tp = 4;
+  m.ep = 2;
+  m.expert_tp = 4;
+  CHECK(expressed(m).stages[0].parts[0].degrees.etp == 1);  // GPT has none
+  m.model = {};
+  m.model.name = "Mixtral 8x7B";
+  const cost::Degrees degrees = expressed(m).stages[0].parts[0].degrees;
+  CHECK(degrees.etp == 4);
+  CHECK(degrees.edp() == 2);
 }
 
 TEST_CASE("ZeRO-3 inside a pipeline works as ZeRO-1") {
@@ -233,6 +250,8 @@ TEST_CASE("what is missing is said") {
   CHECK(without([](auto& x) { x.microbatch = 0; }) == "the microbatch is not printed");
   CHECK(without([](auto& x) { x.global_batch.reset(); }) == "the global batch is not printed");
   CHECK(without([](auto& x) { x.sequence.reset(); }) == "the sequence length is not printed");
+  CHECK(without([](auto& x) { x.ulysses = 8; }) ==
+        "exchanges of heads for positions around attention (Ulysses) are not modelled");
   CHECK(without([](auto& x) { x.offloads_activations = true; }) == "activations were offloaded to the host");
 }
 

@@ -107,7 +107,10 @@ TEST_CASE("a hybrid model is found by its name, and has to have the sizes that a
   m.sequence = 8192;
   m.global_batch = 512;
   m.model.name = "Nemotron_3_Nano";
-  m.model.dims = {2688, 52, 128, 6};
+  m.model.dims.hidden = 2688;
+  m.model.dims.layers = 52;
+  m.model.dims.experts = 128;
+  m.model.dims.experts_per_token = 6;
   const auto found = find_model(m, device("GH200-96GB"));
   REQUIRE(found.has_value());
   CHECK(found->block_count() == 52);
@@ -434,6 +437,134 @@ TEST_CASE("a name alone gives the dimensions of configs/models") {
   CHECK(model_of(facts).block_count() == 36);
   facts.name = "Mystery-7B";
   CHECK(model_refusal(facts) == "no dimensions are printed, and configs/models knows no \"Mystery-7B\"");
+}
+
+namespace {
+
+/// 4 layers of 8 experts, Llama's otherwise.
+ModelFacts experts_printed() {
+  ModelFacts facts;
+  facts.name = "Ours";
+  facts.dims.hidden = 1024;
+  facts.dims.layers = 4;
+  facts.dims.experts = 8;
+  facts.dims.experts_per_token = 2;
+  facts.dims.expert_ffn = 2048;
+  facts.dims.heads = 16;
+  facts.dims.kv_heads = 8;
+  facts.dims.vocabulary = 32000;
+  return facts;
+}
+
+std::string refusal_without(void (*change)(PrintedDims&)) {
+  ModelFacts facts = experts_printed();
+  change(facts.dims);
+  return model_refusal(facts);
+}
+
+}  // namespace
+
+TEST_CASE("a model of experts that nobody knows is what its sizes say") {
+  ModelFacts facts = experts_printed();
+  const model::Model model = model_of(facts, "H100");
+  REQUIRE(model.types.size() == 1);
+  const model::BlockType& block = model.types.front();
+  CHECK(model.name == "Ours");
+  CHECK(model.block_count() == 4);
+  CHECK(model.vocabulary == 32000);
+  CHECK_FALSE(model.tied_embeddings);
+  CHECK(block.attention.heads == 16);
+  CHECK(block.attention.kv_heads == 8);
+  CHECK(block.attention.head_dim == 64);
+  CHECK(block.feed_forward.experts == 8);
+  CHECK(block.feed_forward.experts_per_token == 2);
+  CHECK(block.feed_forward.expert_hidden == 2048);
+  CHECK(block.feed_forward.shared_hidden == 0);
+  CHECK(block.feed_forward.gated);  // queries are grouped
+  CHECK_FALSE(block.feed_forward.bias);
+
+  facts.dims.head_dim = 128;
+  facts.dims.shared_experts = 2;
+  facts.dims.dense_layers = 1;
+  facts.dims.dense_ffn = 4096;
+  const model::Model more = model_of(facts, "H100");
+  CHECK_FALSE(more.block(0).feed_forward.is_moe());
+  CHECK(more.block(0).feed_forward.hidden == 4096);
+  CHECK(more.block(1).feed_forward.shared_hidden == 2 * 2048);
+  CHECK(more.block(1).attention.head_dim == 128);
+  facts.dims.shared_expert_ffn = 512;  // all of them together
+  CHECK(model_of(facts, "H100").block(1).feed_forward.shared_hidden == 512);
+
+  facts = experts_printed();
+  facts.dims.kv_heads = 0;
+  facts.dims.gated = false;
+  const model::BlockType gpt = model_of(facts, "H100").types.front();
+  CHECK(gpt.attention.kv_heads == 16);
+  CHECK_FALSE(gpt.feed_forward.gated);
+  CHECK(gpt.feed_forward.bias);
+  facts.dims.biased = false;
+  CHECK_FALSE(model_of(facts, "H100").types.front().feed_forward.bias);
+}
+
+TEST_CASE("a model of experts of which a size is missing stays unknown") {
+  const std::string unknown = "configs/models knows no \"Ours\": ";
+  CHECK(refusal_without([](PrintedDims& dims) { dims.expert_ffn = 0; }) == unknown + "expert_ffn is not printed");
+  CHECK(refusal_without([](PrintedDims& dims) { dims.heads = 0, dims.vocabulary = 0; }) ==
+        unknown + "heads, vocab are not printed");
+  CHECK(refusal_without([](PrintedDims& dims) { dims.dense_layers = 1; }) == unknown + "dense_ffn is not printed");
+  CHECK(refusal_without([](PrintedDims& dims) { dims.kv_heads = 0; }) ==
+        unknown + "whether its experts are gated is not printed");
+  CHECK(refusal_without([](PrintedDims& dims) { dims.attention = "MLA"; }) ==
+        unknown + "its attention is printed as \"MLA\" alone");
+  CHECK(refusal_without([](PrintedDims& dims) { dims.pattern = "Mamba-2, MoE"; }) ==
+        unknown + "its layers are printed as \"Mamba-2, MoE\", not one by one");
+  CHECK(refusal_without([](PrintedDims& dims) { dims.prediction_layers = 1; }) ==
+        unknown + "its layers for multi-token prediction are not modelled");
+}
+
+TEST_CASE("the sizes of a model of experts make as many parameters as are printed") {
+  // Experts: 4 layers x 8 x 3 x 1024 x 2048 = 201.3 M; attention: 4 x 3 x 1024^2 = 12.6 M; routers and norms: 0.04 M;
+  // each end 32.8 M. 213.9 M without the ends, 279.5 M with them.
+  ModelFacts facts = experts_printed();
+  const auto makes = [&](double parameters) {
+    facts.dims.parameters = parameters;
+    facts.dims.parameters_unit = 1e6;
+    Measurement m = fixtures::complete();
+    m.model = facts;
+    return find_model(m, device("H100")).has_value();
+  };
+  CHECK(makes(213e6));
+  CHECK(makes(250e6));
+  CHECK(makes(280e6));
+  CHECK_FALSE(makes(212e6));
+  CHECK_FALSE(makes(281e6));
+  CHECK(model_refusal(facts) == "the sizes printed of \"Ours\" make 0.3 billion parameters, but 0.281 are printed");
+  facts.name = "Ours proxy 4L";  // the count is that of the whole model
+  CHECK(makes(900e6));
+}
+
+TEST_CASE("experts are divided as printed, else as Megatron-LM does") {
+  Measurement m = fixtures::complete();
+  m.tp = 4;
+  CHECK(expert_tensor_parallelism(m) == 1);
+  m.source = "Megatron-LM functional test golden values";
+  CHECK(expert_tensor_parallelism(m) == 4);
+  m.expert_tp = 2;
+  CHECK(expert_tensor_parallelism(m) == 2);
+  m.expert_tp.reset();
+  m.source = "NVIDIA Megatron Bridge performance summary, 26.02";
+  CHECK(expert_tensor_parallelism(m) == 1);
+}
+
+TEST_CASE("sizes that are printed in part are said to be missing") {
+  ModelFacts facts;
+  facts.name = "200B";
+  facts.hidden = 14400;
+  CHECK(model_refusal(facts) ==
+        "the layers of \"200B\" are not printed, and configs/models knows no model of that name");
+  facts.hidden = 0;
+  facts.layers = 80;
+  CHECK(model_refusal(facts) == "the width of \"200B\" is not printed, and configs/models knows no model of that name");
 }
 
 TEST_CASE("dimensions that make no model are refused") {

@@ -125,6 +125,18 @@ TEST_CASE("interleaving divides the wait by the chunks") {
   CHECK(prediction.iteration_s == Approx((4 * 2 + 1) * chunk + prediction.step_s).epsilon(1e-5));
 }
 
+TEST_CASE("microbatches pass a chunk in groups") {
+  // Five microbatches in groups of four: the fifth would come to its second chunk before it has left the last stage.
+  Experiment experiment = round_pipeline(4, 3, 1, 5);
+  const auto refused = predict(experiment, {});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().front().message == "the schedule cannot finish with this number of microbatches");
+  experiment.microbatch_group = 5;
+  const Prediction prediction = predicted(experiment);
+  const double chunk = block_seconds(experiment).both();
+  CHECK(prediction.iteration_s == Approx((5 * 3 + 3) * chunk + prediction.step_s).epsilon(1e-5));
+}
+
 TEST_CASE("memory is that of the fullest stage under its schedule") {
   const auto peak = [](const Experiment& experiment, double held) {
     const auto units = cost::unit_costs(experiment.model, experiment.stages[0].parts[0].shape, {}, 1);
@@ -143,6 +155,9 @@ TEST_CASE("memory is that of the fullest stage under its schedule") {
   check(round_pipeline(3, 1, 2, 8), 3);    // the first stage is two ahead of its first backward
   check(round_pipeline(3, 1, 2, 2), 2);    // there are no more
   check(round_pipeline(2, 2, 1, 4), 2.5);  // 2 (S - 1) + (v - 1) S + 1 chunks of two
+  Experiment grouped = round_pipeline(2, 2, 1, 6);
+  grouped.microbatch_group = 3;
+  check(grouped, 3);  // 2 (S - 1) + (v - 1) G + 1 chunks of two
 }
 
 TEST_CASE("a transfer between stages is waited for twice") {

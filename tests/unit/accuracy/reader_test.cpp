@@ -87,6 +87,22 @@ TEST_CASE("a nested row has groups of GPUs, a model and degrees") {
   CHECK_FALSE(m.uneven());
 }
 
+TEST_CASE("a row may describe a model of experts, and how they are divided") {
+  const Measurement m = row(
+      R"("etp": 2, "ulysses": 4, "microbatch_group": 5, "model": {"name": "Ours", "dims": {"hidden": 1024, "layers": 12,
+    "experts": 8, "top_k": 2, "expert_ffn": 2048, "shared_experts": 1, "shared_expert_ffn": 512, "dense_layers": 3,
+    "dense_ffn": 4096, "heads": 16, "kv_heads": 4, "head_dim": 128, "vocab": 32000, "mtp_layers": 1, "params_b": 31.6,
+    "gated": false, "bias": true, "attention": "MLA", "pattern": "p"}})");
+  CHECK(m.expert_tp == 2);
+  CHECK(m.ulysses == 4);
+  CHECK(m.microbatch_group == 5);
+  const PrintedDims dims{1024, 12,  8,     2, 2048,   1,     512,   3,    4096,  16,
+                         4,    128, 32000, 1, 31.6e9, 0.1e9, false, true, "MLA", "p"};
+  CHECK(m.model.dims == dims);
+  CHECK(row(R"("model": {"dims": {"params_b": 314}})").model.dims.parameters_unit == 1e9);
+  CHECK(row(R"("etp": null)").ulysses == 1);
+}
+
 TEST_CASE("a row may have an encoder, and say what its software does") {
   const Measurement m = row(R"("dropout": true, "fused_kernels": false, "fused_loss": true,
     "fused_gradient_accumulation": false, "oom": true, "max_allocated_bytes": 5e9,
@@ -331,4 +347,6 @@ TEST_CASE("software and what memory was read from are facts of a row") {
   const Measurement plain = row(R"("max_mem_gb": 40)");
   CHECK_FALSE(plain.launch_blocking);
   CHECK_FALSE(plain.of_driver);
+  CHECK_FALSE(plain.of_allocator);
+  CHECK(row(R"("max_mem_gb": 40, "memory_from": "allocator")").of_allocator);
 }

@@ -112,6 +112,20 @@ TEST_CASE("what a measurement combined") {
   CHECK(parallelism_of(m) == "uneven");
 }
 
+TEST_CASE("runs that ran out of memory are counted, and those that are predicted to") {
+  std::vector<Line> lines(6, line("a", "A", 1, 1));
+  lines[0].measurement.out_of_memory = lines[1].measurement.out_of_memory = lines[2].measurement.out_of_memory = true;
+  lines[0].prediction.usable_share = 1.2;
+  lines[1].prediction.usable_share = 1;
+  lines[2].reason = "why not";
+  lines[3].prediction.usable_share = 1.1;
+  const MemoryVerdicts verdicts = verdicts_of(lines);
+  CHECK(verdicts.ran_out == 2);
+  CHECK(verdicts.ran_out_found == 1);
+  CHECK(verdicts.ran == 3);
+  CHECK(verdicts.ran_refused == 1);
+}
+
 TEST_CASE("lines are grouped by grade, dataset, GPU and parallelism") {
   std::vector<Line> lines = {line("b", "A", 1, 1.1), line("a", "A-", 2, 1.8), line("a", "B", 4, 6),
                              line("a", "B", 0, 5), line("b", "A", 3, 9)};

@@ -83,6 +83,9 @@ TEST_CASE("catalogue: figures that people know by heart") {
   CHECK(type_called("RTX-3090").peak_of(DType::kFp16) == 71_TFLOPs);
   CHECK(type_called("H100-80GB-SXM").peak_of(DType::kBf16) == 989.4_TFLOPs);  // 1978.9 is sparse
   CHECK(type_called("MI300X-192GB").vendor == "amd");
+  // One chip at 2.2 and 2.4 GHz: 256 units of 4096 FLOPs a cycle in bf16.
+  CHECK(type_called("MI350X-288GB").peak_of(DType::kBf16).value() == Approx(256 * 4096 * 2.2e9).epsilon(1e-4));
+  CHECK(type_called("MI355X-288GB").peak_of(DType::kBf16).value() == Approx(256 * 4096 * 2.4e9).epsilon(1e-4));
 }
 
 TEST_CASE("catalogue: a group in a mesh has the links among its own GPUs") {

@@ -86,6 +86,9 @@ TEST_CASE("hugging face: sliding windows") {
   CHECK(at_8k("mistral-7b").types[0].attention.sliding_window == 4096);
   CHECK(windows(at_8k("gemma-2-9b")).substr(0, 6) == "w-w-w-");
   CHECK(windows(hf_model("gpt-neo-2.7b")).substr(0, 6) == "-w-w-w");
+  CHECK(windows(at_8k("gpt-oss-20b")).substr(0, 6) == "w-w-w-");
+  const std::string oss = R"("num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 64, )";
+  CHECK(windows(import("gpt_oss", oss + R"("layer_types": ["full_attention", "sliding_attention"])")) == "-ww-");
   CHECK(windows(import("mistral", R"("sliding_window": null)")) == "----");
   CHECK(windows(import("phi3", R"("sliding_window": 64)")) == "wwww");
   CHECK(windows(import("phi3")) == "----");

@@ -75,31 +75,43 @@ TEST_CASE("published: Gemma, google/gemma-{2b,7b} and gemma-2-9b") {
   check_exact({"gemma-2-9b", 9'241'705'984});
 }
 
-TEST_CASE("published: EleutherAI/gpt-neox-20b, pythia-{1.4b,2.8b}, gpt-neo-2.7B") {
+TEST_CASE("published: EleutherAI/gpt-neox-20b, pythia-{160m,410m,1b,1.4b,2.8b,6.9b,12b}, gpt-neo-2.7B") {
   check_exact({"gpt-neox-20b", 20'554'567'680});  // Black et al., arXiv 2204.06745, section 2.1, says the same
   check_exact({"pythia-1.4b", 1'414'647'808});    // Biderman et al., arXiv 2304.01373, table 1
   check_exact({"pythia-2.8b", 2'775'208'960});    // the same
   check_exact({"gpt-neo-2.7b", 2'651'307'520});
+  // Biderman et al., table 1.
+  check_exact({"pythia-160m", 162'322'944});
+  check_exact({"pythia-410m", 405'334'016});
+  check_exact({"pythia-1b", 1'011'781'632});
+  check_exact({"pythia-6.9b", 6'857'302'016});
+  check_exact({"pythia-12b", 11'846'072'320});
 }
 
-TEST_CASE("published: OPT, facebook/opt-{125m,350m,6.7b,30b}; 175B by its name") {
+TEST_CASE("published: OPT, facebook/opt-{125m,350m,1.3b,2.7b,6.7b,30b}; 175B by its name") {
   check_exact({"opt-125m", 125'239'296});
   check_exact({"opt-350m", 331'196'416});
+  check_exact({"opt-1.3b", 1'315'758'080});
+  check_exact({"opt-2.7b", 2'651'596'800});
   check_exact({"opt-6.7b", 6'658'473'984});
   check_exact({"opt-30b", 29'974'540'288});
   // Zhang et al., arXiv 2205.01068, table 1: 175B.
   CHECK(billions(hf_model("opt-175b").total_parameters()) == Approx(175).epsilon(0.005));
 }
 
-TEST_CASE("published: openai-community/gpt2, gpt2-medium and gpt2-xl") {
+TEST_CASE("published: openai-community/gpt2, gpt2-medium, gpt2-large and gpt2-xl") {
   check_exact({"gpt2", 124'439'808});
   check_exact({"gpt2-medium", 354'823'168});
+  check_exact({"gpt2-large", 774'030'080});
   check_exact({"gpt2-xl", 1'557'611'200});
 }
 
 TEST_CASE("published: TinyLlama/TinyLlama-1.1B") { check_exact({"tinyllama-1.1b", 1'100'048'384}); }
 
-TEST_CASE("published: tiiuae/falcon-7b") { check_exact({"falcon-7b", 6'921'720'704}); }
+TEST_CASE("published: tiiuae/falcon-7b and falcon-40b") {
+  check_exact({"falcon-7b", 6'921'720'704});
+  check_exact({"falcon-40b", 41'835'970'560 - 65'024 * 8'192});  // the tied matrix is stored twice
+}
 
 TEST_CASE("published: DeepSeek-V2 and V2-Lite, deepseek-ai/DeepSeek-V2, DeepSeek-V2-Lite") {
   check_exact({"deepseek-v2", 235'741'434'880});
@@ -113,12 +125,97 @@ TEST_CASE("published: DeepSeek-V2 and V2-Lite, deepseek-ai/DeepSeek-V2, DeepSeek
 
 TEST_CASE("published: DeepSeek-V3 without multi-token prediction, deepseek-ai/DeepSeek-V3 README_WEIGHTS.md") {
   const Model model = hf_model("deepseek-v3");
+  CHECK(hf_model("deepseek-r1").total_parameters() == model.total_parameters());  // trained from it
   // Main model 671B; 36.7B activated with the output head and without the input embedding.
   CHECK(model.total_parameters() == 671'026'419'200);
   CHECK(billions(model.active_parameters() - model.embedding_parameters()) == Approx(36.7).epsilon(0.005));
   CHECK(model.types.size() == 2);
   CHECK(model.block(2).name == "dense");
   CHECK(model.block(3).name == "moe");
+}
+
+TEST_CASE("published: Moonlight, moonshotai/Moonlight-16B-A3B") {
+  const Model model = hf_model("moonlight-16b-a3b");
+  // Model card: 15.29B in total and 2.24B activated, both without embeddings. Hugging Face counts 15,960,111,936, 64
+  // for each layer more.
+  CHECK(model.total_parameters() == 15'960'111'936 - 27 * 64);
+  const double ends = billions(model.embedding_parameters() + model.vocabulary * model.hidden);
+  CHECK(std::abs(billions(model.total_parameters()) - ends - 15.29) < 0.005);
+  CHECK(std::abs(billions(model.active_parameters()) - ends - 2.24) < 0.005);
+}
+
+TEST_CASE("published: Kimi K2, moonshotai/Kimi-K2-Base") {
+  // Model card: 1T in total, 32B activated.
+  CHECK(std::abs(billions(hf_model("kimi-k2").total_parameters()) - 1000) < 50);
+  const Model model = hf_model("kimi-k2");
+  CHECK(std::abs(billions(model.active_parameters() - model.embedding_parameters()) - 32) < 0.5);
+}
+
+TEST_CASE("published: gpt-oss, openai/gpt-oss-20b, arXiv 2508.10925, table 1") {
+  const Model model = hf_model("gpt-oss-20b");
+  // 20.91B in total, 3.61B active with the output head and without the input embedding; the 64 sinks of each of 24
+  // layers are left out.
+  check_exact({"gpt-oss-20b", 20'914'757'184 - 24 * 64});
+  CHECK(std::abs(billions(model.active_parameters() - model.embedding_parameters()) - 3.61) < 0.005);
+}
+
+TEST_CASE("published: Llama 3.1, 3.2 and 3.3, meta-llama/Llama-3.1-{8B,70B}, Llama-3.2-1B, Llama-3.3-70B-Instruct") {
+  check_exact({"llama-3.1-8b", 8'030'261'248});
+  check_exact({"llama-3.1-70b", 70'553'706'496});
+  check_exact({"llama-3.2-1b", 1'235'814'400});
+  check_exact({"llama-3.3-70b", 70'553'706'496});
+}
+
+TEST_CASE("published: Llama's architecture: Code Llama, DeepSeek LLM, Yi, SOLAR, SmolLM2") {
+  check_exact({"codellama-7b", 6'738'546'688});
+  check_exact({"codellama-34b", 33'743'970'304});
+  check_exact({"deepseek-llm-7b", 6'910'365'696});
+  check_exact({"yi-6b", 6'061'035'520});
+  check_exact({"yi-34b", 34'388'917'248});
+  check_exact({"solar-10.7b", 10'731'524'096});
+  check_exact({"smollm2-135m", 134'515'008});
+  check_exact({"smollm2-360m", 361'821'120});
+  check_exact({"smollm2-1.7b", 1'711'376'384});
+}
+
+TEST_CASE("published: Qwen2.5, Qwen/Qwen2.5-{0.5B,1.5B,3B,14B,32B}") {
+  check_exact({"qwen2.5-0.5b", 494'032'768});
+  check_exact({"qwen2.5-1.5b", 1'543'714'304});
+  check_exact({"qwen2.5-3b", 3'085'938'688});
+  check_exact({"qwen2.5-14b", 14'770'033'664});
+  check_exact({"qwen2.5-32b", 32'763'876'352});
+}
+
+TEST_CASE("published: Qwen3, Qwen/Qwen3-{0.6B,1.7B,4B,14B}, Qwen3-Coder-480B-A35B-Instruct") {
+  // The tied matrix of the first two is stored twice.
+  check_exact({"qwen3-0.6b", 751'632'384 - 151'936 * 1'024});
+  check_exact({"qwen3-1.7b", 2'031'739'904 - 151'936 * 2'048});
+  check_exact({"qwen3-4b", 4'022'468'096});
+  check_exact({"qwen3-14b", 14'768'307'200});
+  check_exact({"qwen3-coder-480b-a35b", 480'154'875'392});
+  CHECK(std::abs(billions(hf_model("qwen3-coder-480b-a35b").active_parameters()) - 35) < 0.5);  // its card
+}
+
+TEST_CASE(
+    "published: Phi, microsoft/Phi-3-{mini,medium}-4k-instruct, Phi-3.5-mini-instruct, phi-4, Phi-4-mini-instruct") {
+  check_exact({"phi-3-mini", 3'821'079'552});
+  check_exact({"phi-3-medium", 13'960'238'080});
+  check_exact({"phi-3.5-mini", 3'821'079'552});
+  check_exact({"phi-4", 14'659'507'200});
+  check_exact({"phi-4-mini", 3'836'021'760});
+}
+
+TEST_CASE("published: Gemma, google/gemma-2-{2b,27b} and gemma-3-1b-it") {
+  check_exact({"gemma-2-2b", 2'614'341'888});
+  check_exact({"gemma-2-27b", 27'227'128'320});
+  check_exact({"gemma-3-1b", 999'885'952});
+}
+
+TEST_CASE("published: Mistral, mistralai/Mistral-7B-v0.3, Mistral-Nemo-, Mistral-Small-24B-, Ministral-8B-") {
+  check_exact({"mistral-7b-v0.3", 7'248'023'552});
+  check_exact({"mistral-nemo-12b", 12'247'782'400});
+  check_exact({"mistral-small-24b", 23'572'403'200});
+  check_exact({"ministral-8b", 8'019'808'256});
 }
 
 TEST_CASE("published: a trillion parameters, Narayanan et al., arXiv 2104.04473, table 1") {
@@ -135,6 +232,19 @@ TEST_CASE("published: FLOPs of an iteration, Narayanan et al., arXiv 2104.04473,
   const double B = 3072, s = 2048, l = 128, h = 25600, V = 51200;
   const double expected = 72 * B * s * l * h * h * (1 + s / (12 * h) + V / (12 * l * h));
   CHECK(model_flops_per_iteration(model).value() == Approx(expected).epsilon(1e-9));
+}
+
+TEST_CASE("published: architectures that are refused by name") {
+  // bigscience/bloom, THUDM/chatglm3-6b, CohereForAI/c4ai-command-r-v01, zai-org/GLM-4-9B-0414 and GLM-5.2,
+  // ibm-granite/granite-3.3-8b-instruct, EleutherAI/gpt-j-6b, internlm/internlm2_5-7b, mosaicml/mpt-7b,
+  // allenai/OLMo-2-1124-7B, microsoft/phi-2, HuggingFaceTB/SmolLM3-3B, stabilityai/stablelm-2-1_6b,
+  // bigcode/starcoder2-15b.
+  for (const char* type : {"bloom", "chatglm", "cohere", "glm4", "glm_moe_dsa", "granite", "gptj", "internlm2", "mpt",
+                           "olmo2", "phi", "smollm3", "stablelm", "starcoder2"}) {
+    const auto refused = read_hf_config(R"({"model_type": ")" + std::string(type) + "\"}", "config.json");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().front().message == "unsupported model_type \"" + std::string(type) + "\"");
+  }
 }
 
 TEST_CASE("published: any partition of any shipped config holds all parameters") {

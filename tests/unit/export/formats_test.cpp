@@ -29,6 +29,15 @@ const File& file_of(const Export& made, const std::string& path) {
   return *std::ranges::find(made.files, path, &File::path);
 }
 
+/// " --name value ... ".
+std::string arguments_text(const plan::LaunchPlan& plan) {
+  std::string all;
+  for (const Argument& argument : training_arguments(plan)) {
+    all += fmt::format(" --{}{}{}", argument.name, argument.values.empty() ? "" : " ", fmt::join(argument.values, " "));
+  }
+  return all + " ";
+}
+
 }  // namespace
 
 TEST_CASE("the example plans pass their check") {
@@ -71,14 +80,7 @@ TEST_CASE("megatron lists interleaved chunks as they follow each other in the mo
 
 TEST_CASE("megatron is told of the job's execution options") {
   plan::LaunchPlan plan = example::unequal_stages();
-  const auto text = [&] {
-    std::string all;
-    for (const Argument& argument : training_arguments(plan)) {
-      all +=
-          fmt::format(" --{}{}{}", argument.name, argument.values.empty() ? "" : " ", fmt::join(argument.values, " "));
-    }
-    return all + " ";
-  };
+  const auto text = [&] { return arguments_text(plan); };
   CHECK(text().find(" --moe-token-dispatcher-type alltoall ") != std::string::npos);
   CHECK(text().find("cuda-graph") == std::string::npos);
   plan.model.job.expert_dispatch = model::ExpertDispatch::kHybridEp;
@@ -93,6 +95,35 @@ TEST_CASE("megatron is told of the job's execution options") {
   for (plan::Stage& stage : plan.stages) stage.parts.front().strategy.degrees.ep = 1;
   for (plan::Stage& stage : plan.stages) stage.parts.front().strategy.degrees.etp = 1;
   CHECK(text().find(" --moe-token-dispatcher-type alltoall --cuda-graph-impl") != std::string::npos);
+}
+
+TEST_CASE("megatron is told what products in 8 and 4 bits are scaled by, and that parameters are gathered so") {
+  plan::LaunchPlan plan = example::unequal_stages();
+  const auto has = [&](const std::string& arguments) {
+    return arguments_text(plan).find(" " + arguments + " ") != std::string::npos;
+  };
+  model::Job& job = plan.model.job;
+  CHECK(has("--bf16"));
+  CHECK_FALSE(has("--fp8-format hybrid"));
+  job.precision = DType::kFp8;
+  CHECK(has("--fp8-format hybrid --fp8-recipe delayed --bf16"));
+  job.fp8_recipe = model::Fp8Recipe::kMxfp8;
+  CHECK(has("--fp8-format e4m3 --fp8-recipe mxfp8 --bf16"));
+  CHECK_FALSE(has("--fp8-param-gather"));
+  job.narrow_parameters = true;
+  const auto set_zero = [&](int zero) {
+    for (plan::Stage& stage : plan.stages) {
+      stage.parts.front().strategy.policy.zero = zero;
+      stage.parts.front().strategy.degrees.dp = 2;
+    }
+  };
+  set_zero(1);
+  CHECK(has("--fp8-param-gather"));
+  job.precision = DType::kFp4;
+  CHECK(has("--fp4-format e2m1 --fp4-recipe nvfp4 --bf16"));
+  CHECK(has("--fp4-param-gather"));
+  set_zero(0);
+  CHECK_FALSE(has("--fp4-param-gather"));
 }
 
 TEST_CASE("flagscale writes one mesh per stage and a type alias per island", "[golden]") {

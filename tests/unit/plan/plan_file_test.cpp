@@ -79,13 +79,21 @@ TEST_CASE("attention made for the GPU's generation is written where the job runs
 TEST_CASE("figures of fused kernels are written where the job runs them") {
   LaunchPlan plan = example_plan();
   for (auto& island : plan.islands) {
-    island.device.compute.fused_kernels = cluster::FusedKernels{0.7, 0.6, 0.9, "made up"};
+    island.device.compute.fused_kernels = cluster::FusedKernels{0.7, 0.6, 0.9, "made up", 0.4};
+    at(island.device.peak, static_cast<int>(DType::kFp4)) = FlopsPerSecond(9e15);
   }
+  const auto check_written = [&] {
+    auto read = read_plan(write_plan(plan), "plan.json");
+    if (!read) FAIL(render(read.error()));
+    check_equal(*read, plan);
+  };
   CHECK(write_plan(plan).find("fused_kernels") == std::string::npos);
   plan.model.job.fused_kernels = true;
-  auto read = read_plan(write_plan(plan), "plan.json");
-  if (!read) FAIL(render(read.error()));
-  check_equal(*read, plan);
+  check_written();
+  // Products in 4 bits are theirs in any case.
+  plan.model.job.fused_kernels = false;
+  plan.model.job.precision = DType::kFp4;
+  check_written();
 }
 
 TEST_CASE("what is written is read back") {

@@ -29,11 +29,14 @@ const File& file_of(const Export& made, const std::string& path) {
   return *std::ranges::find(made.files, path, &File::path);
 }
 
-/// " --name value ... ".
+/// " --name value ... ", those of training before those of parallelism.
 std::string arguments_text(const plan::LaunchPlan& plan) {
   std::string all;
-  for (const Argument& argument : training_arguments(plan)) {
-    all += fmt::format(" --{}{}{}", argument.name, argument.values.empty() ? "" : " ", fmt::join(argument.values, " "));
+  for (const Arguments& arguments : {training_arguments(plan), parallel_arguments(plan)}) {
+    for (const Argument& argument : arguments) {
+      all +=
+          fmt::format(" --{}{}{}", argument.name, argument.values.empty() ? "" : " ", fmt::join(argument.values, " "));
+    }
   }
   return all + " ";
 }

@@ -47,6 +47,7 @@ Link slower_of(const Link& a, const Link& b) {
 
 GpuType slower_of(const GpuType& a, const GpuType& b) {
   GpuType slower = a;
+  if (a.architecture != b.architecture) slower.architecture.clear();  // what one generation alone can do, neither does
   slower.multiprocessors = std::min(a.multiprocessors, b.multiprocessors);
   slower.memory = std::min(a.memory, b.memory);
   slower.reserved = std::max(a.reserved, b.reserved);

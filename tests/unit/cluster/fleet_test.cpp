@@ -175,6 +175,15 @@ TEST_CASE("fleet: figures of fused kernels are taken over, changed in part, and 
   CHECK(read(write_fleet(fleet)).nodes[0].groups[0].device.compute.fused_kernels == fused);
 }
 
+TEST_CASE("fleet: the slower of two GPU types is of their generation, or of none") {
+  GpuType a;
+  GpuType b;
+  a.architecture = b.architecture = "blackwell";
+  CHECK(slower_of(a, b).architecture == "blackwell");
+  b.architecture = "hopper";
+  CHECK(slower_of(a, b).architecture.empty());
+}
+
 TEST_CASE("fleet: the slower of two GPU types has the slower fused kernels of both, or none") {
   GpuType a;
   GpuType b;

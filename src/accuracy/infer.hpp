@@ -33,6 +33,10 @@ inline constexpr std::string_view kMegatronDeepSpeed = "Megatron-DeepSpeed";
 /// direction, 20 on Pascal), else all; the host bus without one.
 [[nodiscard]] cluster::Link node_fabric(const Measurement& measurement, const cluster::GpuType& device);
 
+/// The framework and the source: what names the software that ran.
+[[nodiscard]] std::string software_of(const Measurement& measurement);
+[[nodiscard]] bool names_megatron_bridge(std::string_view software);
+
 [[nodiscard]] DType find_precision(const Measurement& measurement, const cluster::GpuType& device);
 [[nodiscard]] bool uses_fused_attention(const Measurement& measurement, const cluster::GpuType& device);
 [[nodiscard]] bool uses_sequence_parallelism(const Measurement& measurement, const cluster::GpuType& device);

@@ -111,15 +111,14 @@ namespace {
 
 /// Megatron-Bridge's recipes do not divide experts (expert_tensor_parallel_size = 1 in src/megatron/bridge/recipes and
 /// perf_recipes).
-bool keeps_experts_whole(const Measurement& m) { return names_any(m.source, {"megatron bridge", "megatron-bridge"}); }
+bool keeps_experts_whole(const Measurement& m) { return names_megatron_bridge(m.source); }
 
 bool divides_experts(const Measurement& m) {
-  return names_any(m.framework + " " + m.source, {"megatron", "nemo", "dgx cloud", "mlperf"}) &&
-         !keeps_experts_whole(m);
+  return names_any(software_of(m), {"megatron", "nemo", "dgx cloud", "mlperf"}) && !keeps_experts_whole(m);
 }
 
 /// All of Megatron-Bridge's recipes (use_distributed_optimizer = True in src/megatron/bridge/recipes).
-bool shards_optimizer(const Measurement& m) { return names_any(m.source, {"megatron bridge", "megatron-bridge"}); }
+bool shards_optimizer(const Measurement& m) { return names_megatron_bridge(m.source); }
 
 }  // namespace
 
@@ -147,8 +146,8 @@ namespace {
 /// Megatron-Bridge's recipes for performance, which its summary, items of its cards and its pages on performance are of
 /// (grad_reduce_in_fp32 = False in scripts/performance/configs and src/megatron/bridge/perf_recipes, v0.2.0 and later).
 bool reduces_in_16_bits(const Measurement& m) {
-  return names_any(m.source, {"bridge performance summary", "pretrain_performance", "pretrain_weak_scaling",
-                              "nemo-mbridge-perf"});
+  return names_any(
+      m.source, {"bridge performance summary", "pretrain_performance", "pretrain_weak_scaling", "nemo-mbridge-perf"});
 }
 
 /// As printed first of all.

@@ -4,14 +4,19 @@
 #include "words.hpp"
 
 namespace tangram::accuracy {
+
+std::string software_of(const Measurement& m) { return m.framework + " " + m.source; }
+
+bool names_megatron_bridge(std::string_view software) {
+  return names_any(software, {"megatron bridge", "megatron-bridge"});
+}
+
 namespace {
 
 /// As printed.
 bool overlaps(const Measurement& m, std::string_view exchange) {
   return m.overlap && std::ranges::count(*m.overlap, exchange) > 0;
 }
-
-std::string software_of(const Measurement& m) { return m.framework + " " + m.source; }
 
 /// Blocks of Transformer Engine, as NVIDIA's and AMD's trainers and what is made of them have them, or of a compiler.
 bool has_vendor_kernels(const Measurement& m, const cluster::GpuType& device) {
@@ -70,15 +75,15 @@ model::Fp8Recipe find_fp8_recipe(const Measurement& m) {
   if (names_any(m.precision, {"delayed"})) return Fp8Recipe::kDelayed;
   if (names_any(m.precision, {"mx"})) return Fp8Recipe::kMxfp8;
   if (names_any(m.precision, {"block", "subchannel", "rowwise", "deepgemm"})) return Fp8Recipe::kBlockwise;
-  const bool bridge = names_any(software_of(m), {"megatron bridge", "megatron-bridge"});
-  if (bridge || names_any(m.precision, {"-cs", "current", "tensorwise"})) return Fp8Recipe::kTensorwise;
+  if (names_megatron_bridge(software_of(m)) || names_any(m.precision, {"-cs", "current", "tensorwise"}))
+    return Fp8Recipe::kTensorwise;
   return Fp8Recipe::kDelayed;
 }
 
 /// NeMo's and Megatron-Bridge's recipes keep parameters in 8 and 4 bits (fp8_params, fp8_param_gather and
 /// fp4_param_gather in their mixed precision), but for scales of blocks.
-bool keeps_narrow_parameters(const Measurement& m, const cluster::GpuType& device) {
-  return follows_recipes(m, device) && find_fp8_recipe(m) != model::Fp8Recipe::kBlockwise;
+bool keeps_narrow_parameters(const Measurement& m, const cluster::GpuType& device, model::Fp8Recipe recipe) {
+  return follows_recipes(m, device) && recipe != model::Fp8Recipe::kBlockwise;
 }
 
 model::ExpertDispatch find_dispatch(const ExpertFacts& facts) {
@@ -104,7 +109,7 @@ void set_kernels(model::Job& job, const Measurement& m, const cluster::GpuType& 
   job.attention_kernel = native ? model::AttentionKernel::kNative : model::AttentionKernel::kFlash2;
   job.fused_kernels = vendor || names_any(m.variant, {"compile"});
   job.fp8_recipe = find_fp8_recipe(m);
-  job.narrow_parameters = keeps_narrow_parameters(m, device);
+  job.narrow_parameters = keeps_narrow_parameters(m, device, job.fp8_recipe);
   // Float8Linear of torchao saves inputs in 2 bytes, its NVFP4 linear layers do not.
   job.narrow_inputs = vendor || job.precision == DType::kFp4;
   job.wide_experts = names_any(m.precision, {"bf16 experts"});

@@ -9,7 +9,9 @@ bool trains_with_dropout(const model::BlockType& block, const model::Job& job) {
   return job.dropout && block.norm_bias;
 }
 
-double activation_element(DType precision) { return precision == DType::kFp32 || precision == DType::kTf32 ? 4 : 2; }
+double activation_element(DType precision) {
+  return static_cast<double>(std::max<std::int64_t>(2, bytes_of(precision)));
+}
 
 double padded_vocabulary(std::int64_t vocabulary, int tp) {
   const double quantum = 128.0 * tp;

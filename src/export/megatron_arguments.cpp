@@ -129,8 +129,9 @@ void add_precision(const model::Job& job, List& list) {
     list.value("fp8-format", one_format ? "e4m3" : "hybrid").value("fp8-recipe", to_string(job.fp8_recipe));
   }
   if (job.precision == DType::kFp4) list.value("fp4-format", "e2m1").value("fp4-recipe", "nvfp4");
-  if (job.precision == DType::kBf16 || is_narrow(job.precision))
+  if (job.precision == DType::kBf16 || is_narrow(job.precision)) {
     list.flag("bf16").flag_if(job.gradient_bytes == 2, "grad-reduce-in-bf16");
+  }
 }
 
 // ZeRO-1 is the distributed optimizer; ZeRO-2 and 3 are Megatron-FSDP. With several replicas each of them shards for

@@ -256,8 +256,7 @@ void set_precision(Job& job, DType precision) {
   job.precision = precision;
   // Matrix products in fp8 and fp4 keep 2-byte parameters and activations; main gradients are fp32 beside bf16
   // parameters.
-  const bool wide = job.precision == DType::kFp32 || job.precision == DType::kTf32;
-  job.parameter_bytes = wide ? 4 : 2;
+  job.parameter_bytes = std::max<std::int64_t>(2, bytes_of(job.precision));
   job.gradient_bytes = job.precision == DType::kFp16 ? 2 : 4;
   job.optimizer.state_bytes_per_parameter = known_state(job.optimizer.name, job.parameter_bytes).value_or(0);
 }

@@ -73,7 +73,7 @@ void refuse_megatron_options(Rules& rules, const model::Model& model) {
     rules.refuse("MLM_CUDA_GRAPHS_EXPERTS", {},
                  "a graph of a whole step needs experts whose tokens are padded to a capacity: cuda_graphs is blocks");
   }
-  if (job.overlap_experts && (job.precision == DType::kFp32 || job.precision == DType::kTf32)) {
+  if (job.overlap_experts && bytes_of(job.precision) > 2) {
     rules.refuse("MLM_EXPERT_OVERLAP_PRECISION", {}, "exchanges of experts run beside passes of 2-byte values alone");
   }
 }

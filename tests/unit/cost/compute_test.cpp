@@ -7,14 +7,6 @@ using namespace tangram;
 using namespace tangram::cost;
 using namespace tangram::cost::samples;
 
-namespace {
-
-void set_peak(cluster::GpuType& gpu, DType type, FlopsPerSecond peak) {
-  gpu.peak[static_cast<std::size_t>(type)] = peak;
-}
-
-}  // namespace
-
 TEST_CASE("a large product runs at the sustained rate") {
   // 2 * 4096^3 = 137438953472 FLOPs at 100 TFLOP/s: 1.37438953472 ms. Bytes: 3 * 4096^2 * 2 = 100663296 at 1000 GB/s:
   // 0.1 ms, below.

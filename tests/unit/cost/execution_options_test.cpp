@@ -17,7 +17,7 @@ namespace {
 
 cluster::GpuType fused_gpu() {
   cluster::GpuType gpu = round_gpu();
-  gpu.peak[static_cast<std::size_t>(DType::kFp8)] = 200_TFLOPs;
+  set_peak(gpu, DType::kFp8, 200_TFLOPs);
   gpu.compute.gemm_efficiency = 0.8;
   gpu.compute.memory_efficiency = 0.4;
   gpu.compute.fused_kernels = cluster::FusedKernels{0.7, 0.6, 0.9, ""};
@@ -87,7 +87,7 @@ TEST_CASE("fused kernels have shares of their own where the GPU's record has the
 
 TEST_CASE("products in 4 bits are fused kernels' whatever runs beside them") {
   cluster::GpuType gpu = fused_gpu();
-  gpu.peak[static_cast<std::size_t>(DType::kFp4)] = 400_TFLOPs;
+  set_peak(gpu, DType::kFp4, 400_TFLOPs);
   CHECK(device_rates(gpu, job_of(DType::kFp4, true)).matrix == Approx(400e12 * 0.6));  // that of fp8
   gpu.compute.fused_kernels->fp4_efficiency = 0.5;
   CHECK(device_rates(gpu, job_of(DType::kFp4, true)).matrix == Approx(400e12 * 0.5));
@@ -114,7 +114,7 @@ TEST_CASE("weights are cast to fp8 once an iteration, inputs and gradients in ea
 // Two passes over each tensor, one for its greatest value; two copies of half a byte and a sixteenth of a scale.
 TEST_CASE("casts to NVFP4 read a tensor twice") {
   cluster::GpuType gpu = fused_gpu();
-  gpu.peak[static_cast<std::size_t>(DType::kFp4)] = 400_TFLOPs;
+  set_peak(gpu, DType::kFp4, 400_TFLOPs);
   DeviceRates wide = device_rates(gpu, job_of(DType::kBf16, true));
   const Passes plain = linear_seconds(512, 1024, 4096, 1, 2, 4, wide.matrix, wide);
   wide.copies = device_rates(gpu, job_of(DType::kFp4, true)).copies;

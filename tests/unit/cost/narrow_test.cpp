@@ -16,8 +16,8 @@ namespace {
 cluster::GpuType gpu_of(const std::string& architecture) {
   cluster::GpuType gpu = round_gpu();
   gpu.architecture = architecture;
-  gpu.peak[static_cast<std::size_t>(DType::kFp8)] = 200_TFLOPs;
-  gpu.peak[static_cast<std::size_t>(DType::kFp4)] = 400_TFLOPs;
+  set_peak(gpu, DType::kFp8, 200_TFLOPs);
+  set_peak(gpu, DType::kFp4, 400_TFLOPs);
   return gpu;
 }
 

@@ -7,6 +7,10 @@ namespace tangram::cost::samples {
 
 using namespace tangram::literals;
 
+inline void set_peak(cluster::GpuType& gpu, DType type, FlopsPerSecond peak) {
+  gpu.peak[static_cast<std::size_t>(type)] = peak;
+}
+
 /// NVIDIA A100-80GB-SXM: 312 TFLOP/s dense in 16 bits, 2039 GB/s, NVLink 300 GB/s per direction (datasheet), calibrated
 /// as in configs/gpus.
 inline cluster::GpuType a100() {
@@ -15,10 +19,10 @@ inline cluster::GpuType a100() {
   gpu.memory = 80_GiB;
   gpu.reserved = 4_GiB;
   gpu.memory_bandwidth = 2039_GBps;
-  gpu.peak[static_cast<std::size_t>(DType::kFp32)] = 19.5_TFLOPs;
-  gpu.peak[static_cast<std::size_t>(DType::kTf32)] = 156_TFLOPs;
-  gpu.peak[static_cast<std::size_t>(DType::kFp16)] = 312_TFLOPs;
-  gpu.peak[static_cast<std::size_t>(DType::kBf16)] = 312_TFLOPs;
+  set_peak(gpu, DType::kFp32, 19.5_TFLOPs);
+  set_peak(gpu, DType::kTf32, 156_TFLOPs);
+  set_peak(gpu, DType::kFp16, 312_TFLOPs);
+  set_peak(gpu, DType::kBf16, 312_TFLOPs);
   gpu.multiprocessors = 108;
   gpu.compute.gemm_efficiency = 0.79;
   gpu.compute.attention_forward = 0.50;
@@ -36,8 +40,8 @@ inline cluster::GpuType round_gpu() {
   gpu.name = "round";
   gpu.memory = 100_GiB;
   gpu.memory_bandwidth = 1000_GBps;
-  gpu.peak[static_cast<std::size_t>(DType::kFp16)] = 100_TFLOPs;
-  gpu.peak[static_cast<std::size_t>(DType::kBf16)] = 100_TFLOPs;
+  set_peak(gpu, DType::kFp16, 100_TFLOPs);
+  set_peak(gpu, DType::kBf16, 100_TFLOPs);
   gpu.compute.gemm_efficiency = 1;
   gpu.compute.memory_efficiency = 1;
   gpu.compute.kernel_launch = 0_ns;

@@ -143,17 +143,32 @@ bool shards_eagerly(const Measurement& m, const cluster::GpuType& device) {
 
 namespace {
 
-/// Megatron-Bridge's recipes for performance, which its summary, items of its cards and its pages on performance are of
-/// (grad_reduce_in_fp32 = False in scripts/performance/configs and src/megatron/bridge/perf_recipes, v0.2.0 and later).
-bool reduces_in_16_bits(const Measurement& m) {
+/// Megatron-Bridge's recipes for performance, which its summary, items of its cards and its pages on performance are of.
+bool is_of_performance(const Measurement& m) {
   return names_any(
       m.source, {"bridge performance summary", "pretrain_performance", "pretrain_weak_scaling", "nemo-mbridge-perf"});
 }
 
-/// As printed first of all.
+/// As printed first of all; recipes for performance reduce in 16 bits (grad_reduce_in_fp32 = False in
+/// scripts/performance/configs and src/megatron/bridge/perf_recipes, v0.2.0 and later).
 std::int64_t find_gradient_bytes(const Measurement& m, std::int64_t usual) {
   if (!m.gradient_dtype.empty()) return m.gradient_dtype == "fp32" ? 4 : 2;
-  return reduces_in_16_bits(m) ? 2 : usual;
+  return is_of_performance(m) ? 2 : usual;
+}
+
+/// As printed; in bf16 in Megatron-Bridge's recipes of DeepSeek-V3 and Moonlight (exp_avg_dtype in
+/// src/megatron/bridge/recipes/deepseek and moonlight). Its bf16 runs say that fp8 would be tensorwise, too
+/// (MixedPrecisionConfig): so its precision-aware optimizer, which its script for performance asks for, has master
+/// copies and copies of gradients in fp32 (Megatron-Core, optimizer_config.py), as any other.
+std::string_view find_moments(const Measurement& m) {
+  const bool recipe = names_megatron_bridge(m.source) && names_any(m.model.name, {"deepseek", "moonlight"});
+  return m.moment_dtype.empty() && recipe ? "bf16" : m.moment_dtype;
+}
+
+/// Of Adam's two moments.
+std::int64_t bytes_below_fp32(std::string_view moments) {
+  if (moments == "bf16") return 4;
+  return moments == "fp8" ? 6 : 0;
 }
 
 }  // namespace
@@ -170,6 +185,7 @@ Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& 
   model->job.recompute_modules = find_modules(m);
   model->job.dropout = !is_recent(device);
   set_printed(model->job, m.kernels);
+  model->job.optimizer.state_bytes_per_parameter -= bytes_below_fp32(find_moments(m));
   if (m.task.find("LoRA") != std::string::npos) freeze_weights(*model);
   return model;
 }

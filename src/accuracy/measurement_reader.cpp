@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "infer.hpp"
 #include "number_scanner.hpp"
 #include "tangram/accuracy/measurement.hpp"
 #include "tangram/io/document.hpp"
@@ -322,6 +323,13 @@ std::string read_attention_kernel(const Row& row) {
   return {};
 }
 
+std::string read_moments(const Row& row) {
+  std::string moments = row.text("optimizer_moments");
+  if (moments.empty() || moments == "fp32" || moments == "bf16" || moments == "fp8") return moments;
+  row.wrong("optimizer_moments", *row.find("optimizer_moments"), "\"fp32\", \"bf16\" or \"fp8\"");
+  return {};
+}
+
 GraphFacts read_graphs(const Row& row) {
   const auto graphs = row.object("cuda_graph");
   return graphs ? GraphFacts{graphs->text("impl"), graphs->words("scope")} : GraphFacts{};
@@ -344,6 +352,7 @@ void read_options(const Row& row, Measurement& out) {
   out.precision = row.text("precision");
   out.gradient_dtype = row.text("gradient_dtype");
   if (out.gradient_dtype.empty()) out.gradient_dtype = row.text("grad_reduce");
+  out.moment_dtype = read_moments(row);
   if (row.find("overlap") != nullptr) out.overlap = row.words("overlap");
   out.variant = row.text("variant");
   out.framework = row.text("framework");
@@ -420,10 +429,19 @@ double largest_of_list(const std::string& text) {
   return largest;
 }
 
-double device_peak(const Row& row) {
+/// Bytes of what is printed as "GB": 2^30 in PyTorch's own words, 10^9 in Megatron-Bridge's log (report_memory in
+/// src/megatron/bridge/training/utils/train_utils.py).
+double bytes_of_gigabyte(const Row& row, const Measurement& m) {
+  const std::string unit = row.text("memory_unit");
+  if (unit == "GB" || unit == "GiB") return unit == "GB" ? kGiga : kGibi;
+  if (!unit.empty()) row.wrong("memory_unit", *row.find("memory_unit"), "\"GB\" (10^9 bytes) or \"GiB\"");
+  return names_megatron_bridge(m.source) ? kGiga : kGibi;
+}
+
+double device_peak(const Row& row, const Measurement& m) {
   if (const auto bytes = row.number("max_mem_bytes")) return *bytes;
   if (const auto gib = row.number("max_mem_gib")) return *gib * kGibi;
-  return row.number("max_mem_gb").value_or(0) * kGibi;  // PyTorch prints 2^30 bytes as "GB"
+  return row.number("max_mem_gb").value_or(0) * bytes_of_gigabyte(row, m);
 }
 
 /// What the allocator handed out at most.
@@ -434,7 +452,7 @@ double allocated_peak(const Row& row) {
 
 /// What the device holds, or where only that is printed what the allocator handed out.
 void read_peak_memory(const Row& row, Measurement& out) {
-  out.peak_memory = device_peak(row);
+  out.peak_memory = device_peak(row, out);
   out.of_driver = row.text("memory_from") == "nvidia-smi";
   out.of_allocator = row.text("memory_from") == "allocator";
   out.out_of_memory = row.boolean("oom").value_or(false);

@@ -201,7 +201,8 @@ ActivationBytes head_activation(const model::Model& model, const Degrees& degree
 
 std::int64_t wide_gradient_bytes(const model::Job& job) {
   constexpr std::int64_t kWide = 4;
-  return job.optimizer.state_bytes_per_parameter > 0 && job.gradient_bytes < kWide ? kWide : 0;
+  if (job.optimizer.state_bytes_per_parameter == 0 || model::reads_main_gradients(job)) return 0;
+  return job.gradient_bytes < kWide ? kWide : 0;
 }
 
 StateBytes sharded_state(double parameters, int ranks, int zero, const model::Job& job) {

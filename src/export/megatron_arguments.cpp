@@ -134,11 +134,31 @@ void add_precision(const model::Job& job, List& list) {
   }
 }
 
-// ZeRO-1 is the distributed optimizer; ZeRO-2 and 3 are Megatron-FSDP. With several replicas each of them shards for
+/// Of each moment of Adam; where no type has so many bytes, Megatron-LM's fp32.
+std::string_view moment_type(const model::Job& job) {
+  const std::int64_t master = model::keeps_remainders(job) ? 2 : 4;
+  switch (job.optimizer.state_bytes_per_parameter - master) {
+    case 4: return "bf16";
+    case 2: return "fp8";
+    default: return "fp32";
+  }
+}
+
+void add_optimizer(const model::Job& job, List& list) {
+  list.value("optimizer", job.optimizer.name == "sgd" ? "sgd" : "adam");
+  if (!job.optimizer.precision_aware) return;
+  list.flag("use-precision-aware-optimizer")
+      .value("exp-avg-dtype", moment_type(job))
+      .value("exp-avg-sq-dtype", moment_type(job));
+  if (job.precision != DType::kFp16 && job.gradient_bytes == 2) list.value("main-grads-dtype", "bf16");
+}
+
+// ZeRO-1 is the distributed optimizer, which the precision-aware one needs in any case; ZeRO-2 and 3 are Megatron-FSDP. With several replicas each of them shards for
 // itself, as do groups inside a stage, and they reduce their shards with each other.
 void add_sharding(const plan::LaunchPlan& plan, const plan::Part& part, List& list) {
   const int zero = part.strategy.policy.zero;
-  if (zero == 1) list.flag("use-distributed-optimizer");
+  const bool needed = zero == 0 && plan.model.job.optimizer.precision_aware;
+  if (zero == 1 || needed) list.flag("use-distributed-optimizer");
   const std::size_t instances = plan.pipelines.size() * static_cast<std::size_t>(part.strategy.degrees.dp_replicate);
   if (zero > 0 && instances > 1) list.value("num-distributed-optimizer-instances", instances);
   if (zero >= 2) {
@@ -262,7 +282,7 @@ Arguments training_arguments(const plan::LaunchPlan& plan) {
       .value("global-batch-size", samples_per_iteration(plan));
   add_precision(job, list);
   list.flag_if(job.loss_normalization == "global_token_mean", "calculate-per-token-loss");
-  list.value("optimizer", job.optimizer.name == "sgd" ? "sgd" : "adam");
+  add_optimizer(job, list);
   if (!job.flash_attention) list.value("attention-backend", "unfused");
   if (!job.dropout) list.value("attention-dropout", "0.0").value("hidden-dropout", "0.0");
   if (job.fused_loss) list.flag("cross-entropy-loss-fusion").value("cross-entropy-fusion-impl", "te");

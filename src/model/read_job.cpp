@@ -6,67 +6,13 @@
 #include <array>
 
 #include "blueprint.hpp"
+#include "optimizer.hpp"
 #include "tangram/base/spelling.hpp"
 #include "tangram/model/techniques.hpp"
 
 namespace tangram::model {
 
 namespace {
-
-// Bytes of state per parameter beside the parameter and its gradient, when parameters are 2 bytes wide and when they
-// are 4. An fp32 master copy (4) is part of the former. Adam: two fp32 moments (Rajbhandari et al., ZeRO, arXiv
-// 1910.02054 section 3.1; Megatron-LM docs, dist_optimizer: bf16 parameters with fp32 gradients take 2 + 4 + 12 = 18,
-// fp32 takes 4 + 4 + 8 = 16). SGD: one momentum. 8-bit Adam: two one-byte moments (Dettmers et al., arXiv 2110.02861).
-// Adafactor without momentum keeps row and column sums only (Shazeer and Stern, arXiv 1804.04235): rounded to nothing.
-struct KnownOptimizer {
-  std::string_view name;
-  std::int64_t narrow;
-  std::int64_t wide;
-};
-constexpr std::array<KnownOptimizer, 5> kOptimizers{
-    {{"adam", 12, 8}, {"adamw", 12, 8}, {"sgd", 8, 4}, {"adam8bit", 6, 2}, {"adafactor", 4, 0}}};
-
-std::optional<std::int64_t> known_state(std::string_view name, std::int64_t parameter_bytes) {
-  for (const KnownOptimizer& known : kOptimizers) {
-    if (known.name == name) return parameter_bytes == 4 ? known.wide : known.narrow;
-  }
-  return std::nullopt;
-}
-
-std::string optimizer_hint(std::string_view name) {
-  std::vector<std::string> names;
-  names.reserve(kOptimizers.size());
-  for (const KnownOptimizer& known : kOptimizers) names.emplace_back(known.name);
-  if (const auto near = closest(name, names)) return fmt::format("did you mean \"{}\"?", *near);
-  return fmt::format("known are {}; for another give \"state_bytes_per_parameter\"", fmt::join(names, ", "));
-}
-
-void report_unknown_optimizer(io::ObjectReader& reader, std::string_view key, const std::string& name) {
-  reader.error_at(key, "unknown-name", fmt::format("unknown optimizer \"{}\"", name), optimizer_hint(name));
-}
-
-void read_own_optimizer(io::ObjectReader& reader, std::int64_t parameter_bytes, Optimizer& out) {
-  out.name = reader.string_or("name", out.name);
-  const auto known = known_state(out.name, parameter_bytes);
-  const auto given = reader.integer_if("state_bytes_per_parameter", io::integer_limit("state_bytes_per_parameter"));
-  if (!known && !reader.has("state_bytes_per_parameter")) report_unknown_optimizer(reader, "name", out.name);
-  out.state_bytes_per_parameter = given.value_or(known.value_or(0));
-  reader.finish();
-}
-
-// A name, or an object with a name and the state it keeps.
-void read_optimizer(io::ObjectReader& reader, std::int64_t parameter_bytes, Optimizer& out) {
-  const io::Node* node = reader.raw("optimizer");
-  if (node == nullptr) return;
-  if (node->kind != io::NodeKind::kString) {
-    if (auto object = reader.object_if("optimizer")) read_own_optimizer(*object, parameter_bytes, out);
-    return;
-  }
-  out.name = node->text;
-  const auto known = known_state(out.name, parameter_bytes);
-  if (!known) report_unknown_optimizer(reader, "optimizer", out.name);
-  out.state_bytes_per_parameter = known.value_or(0);
-}
 
 /// An item of a list that nobody knows.
 void report_item(io::ObjectReader& reader, std::string_view key, const std::string& item, const std::string& what,
@@ -258,7 +204,7 @@ void set_precision(Job& job, DType precision) {
   // parameters.
   job.parameter_bytes = std::max<std::int64_t>(2, bytes_of(job.precision));
   job.gradient_bytes = job.precision == DType::kFp16 ? 2 : 4;
-  job.optimizer.state_bytes_per_parameter = known_state(job.optimizer.name, job.parameter_bytes).value_or(0);
+  job.optimizer.state_bytes_per_parameter = usual_state_bytes(job).value_or(0);
 }
 
 Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
@@ -283,7 +229,7 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   job.wide_experts = reader.boolean_or("wide_experts", job.wide_experts);
   job.gradient_bytes = reader.integer_or("gradient_bytes_per_parameter", job.gradient_bytes,
                                          io::integer_limit("gradient_bytes_per_parameter"));
-  read_optimizer(reader, job.parameter_bytes, job.optimizer);
+  read_optimizer(reader, job);
   job.flash_attention = reader.boolean_or("flash_attention", job.flash_attention);
   job.attention_kernel = read_named(reader, "attention_kernel", AttentionKernel::kFlash2, AttentionKernel::kNative);
   job.fused_kernels = reader.boolean_or("fused_kernels", job.fused_kernels);

@@ -106,7 +106,8 @@
 //     gradient_bytes_per_parameter: 4 # default: 2 with fp16, else 4
 //     optimizer:                      # default: adam; a name alone (optimizer: sgd) will do
 //       name: adam                    # or adamw, sgd, adam8bit, adafactor, or any name with
-//       state_bytes_per_parameter: 12 # default: by name and precision, see read_job.cpp
+//       precision_aware: false        # Transformer Engine's, which reads gradients of any type and keeps 10 bytes
+//       state_bytes_per_parameter: 12 # default: by name and precision, see optimizer.cpp
 //     flash_attention: true
 //     attention_kernel: flash-2       # or native: made for the GPU's generation (FlashAttention-3, cuDNN)
 //     fused_kernels: false            # operators that move memory run as kernels written for them (Transformer Engine)

@@ -215,6 +215,7 @@ ordered_json training_json(const Job& job) {
   out["gradient_bytes_per_parameter"] = job.gradient_bytes;
   out["optimizer"] = {{"name", job.optimizer.name},
                       {"state_bytes_per_parameter", job.optimizer.state_bytes_per_parameter}};
+  if (job.optimizer.precision_aware) out["optimizer"]["precision_aware"] = true;
   out["flash_attention"] = job.flash_attention;
   if (job.attention_kernel == AttentionKernel::kNative) out["attention_kernel"] = to_string(job.attention_kernel);
   if (job.fused_kernels) out["fused_kernels"] = true;

@@ -105,7 +105,7 @@ std::vector<Change> forbidden_techniques(Target target, const model::Model& mode
   return changes;
 }
 
-std::vector<Change> leaner_job(const model::Job& job) {
+std::vector<Change> leaner_job(const model::Job& job, Target target) {
   std::vector<Change> changes;
   if (job.precision == DType::kFp32 || job.precision == DType::kTf32) {
     changes.push_back(
@@ -114,6 +114,11 @@ std::vector<Change> leaner_job(const model::Job& job) {
   if (job.gradient_bytes > 2 && job.parameter_bytes == 2) {
     changes.push_back(
         {"gradient_bytes_per_parameter: 2 in the model file", [](model::Model& m) { m.job.gradient_bytes = 2; }});
+  }
+  model::Job aware = job;
+  if (runtime::runtime_of(target).options.precision_aware && model::make_precision_aware(aware)) {
+    changes.push_back({"optimizer: {precision_aware: true} in the model file",
+                       [](model::Model& m) { model::make_precision_aware(m.job); }});
   }
   if (!job.flash_attention) {
     changes.push_back(
@@ -183,7 +188,7 @@ std::vector<std::string> find_remedies(Target target, const model::Model& model,
   std::vector<Remedy> found;
   std::vector<Change> changes = freer_modules(model);
   std::ranges::move(forbidden_techniques(target, model), std::back_inserter(changes));
-  std::ranges::move(leaner_job(model.job), std::back_inserter(changes));
+  std::ranges::move(leaner_job(model.job, target), std::back_inserter(changes));
   for (const Change& change : changes) {
     if (Remedy remedy = remedy_of({change}, model); trial.works(remedy)) found.push_back(std::move(remedy));
   }

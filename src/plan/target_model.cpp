@@ -67,6 +67,9 @@ void refuse_options(Rules& rules, const model::Model& model, const runtime::Exec
   if (is_narrow(job.precision) && job.narrow_parameters && !has.narrow_parameters) {
     rules.refuse(prefix + "_NARROW_PARAMETERS", {}, "parameters have two bytes: narrow_parameters is false");
   }
+  if (job.optimizer.precision_aware && !has.precision_aware) {
+    rules.refuse(prefix + "_PRECISION_AWARE", {}, "the optimizer has fp32 gradients: precision_aware is false");
+  }
   if (!model.has_experts()) return;
   refuse_wide_experts(rules, job, prefix);
   if (job.expert_dispatch != model::ExpertDispatch::kAllToAll && !has.expert_dispatch) {

@@ -20,7 +20,8 @@ constexpr ExecutionOptions kAllOptions{.cuda_graphs = true,
                                        .expert_dispatch = true,
                                        .gather_overlap = true,
                                        .expert_overlap = true,
-                                       .narrow_parameters = true};
+                                       .narrow_parameters = true,
+                                       .precision_aware = true};
 
 constexpr std::array kRuntimes{
     Runtime{.target = Target::kGeneric,

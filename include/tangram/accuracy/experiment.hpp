@@ -35,6 +35,8 @@
 //               machines; DeepSpeed's bf16 optimizer (runtime/bf16_optimizer.py), which adds up in fp32, keeps the
 //               16-bit gradients as well. Main gradients are of the type that is printed, and of 16 bits in
 //               Megatron-Bridge's recipes for performance
+//   optimizer   Adam, with moments as printed (optimizer_moments), in bf16 in Megatron-Bridge's recipes of DeepSeek-V3
+//               and Moonlight, else in fp32
 //   groups      of microbatches that pass a virtual stage in a row as printed, else as many as stages
 //   transfers   between stages block both on machines before Hopper, unless virtual stages are interleaved
 //   mixed       replicas of a stage on several GPU types, equal in tp and cp, reduce their gradients in one group

@@ -155,6 +155,7 @@ struct Measurement {
   std::string precision;
   std::optional<std::vector<std::string>> overlap;  ///< exchanges that run beside passes, as printed
   std::string gradient_dtype;  ///< of main gradients, as published; "": the usual one of the precision
+  std::string moment_dtype;    ///< of Adam, as published: "fp32", "bf16", "fp8" or ""
   std::string variant;
   std::string framework;  ///< as published: "Megatron-DeepSpeed"; "": not printed
   std::string source;     ///< what published it, and the files that were read there

@@ -18,7 +18,10 @@ struct Line {
 
   [[nodiscard]] bool timed() const { return reason.empty() && measurement.iteration_s > 0; }
   [[nodiscard]] bool refused() const { return prediction.usable_share > 1; }
-  [[nodiscard]] bool weighed() const { return reason.empty() && measurement.peak_memory > 0; }
+  /// What a run had when it ran out is no peak.
+  [[nodiscard]] bool weighed() const {
+    return reason.empty() && measurement.peak_memory > 0 && !measurement.out_of_memory;
+  }
   /// Predicted over measured, minus one.
   [[nodiscard]] double time_error() const { return prediction.iteration_s / measurement.iteration_s - 1; }
   [[nodiscard]] double predicted_memory() const {

@@ -135,7 +135,10 @@ struct Techniques {
 
 struct Optimizer {
   std::string name = "adam";
-  std::int64_t state_bytes_per_parameter = 12;  ///< fp32 master copy and moments; sharded from ZeRO-1 on
+  std::int64_t state_bytes_per_parameter = 12;  ///< master copy and moments; sharded from ZeRO-1 on
+  /// Transformer Engine's FusedAdam under Megatron-Core's precision-aware optimizer: it reads main gradients of any type
+  /// and keeps of the fp32 master copy what bf16 parameters lack (reads_main_gradients, keeps_remainders).
+  bool precision_aware = false;
   bool operator==(const Optimizer&) const = default;
 };
 
@@ -308,6 +311,19 @@ struct JobOverrides {
 /// Sets the precision and the bytes of parameters, gradients and optimizer state that go with it where nothing else is
 /// said: read_model documents them.
 void set_precision(Job& job, DType precision);
+
+/// Bytes a parameter that the job's optimizer keeps where nothing else is said; nullopt: nobody knows it.
+[[nodiscard]] std::optional<std::int64_t> usual_state_bytes(const Job& job);
+
+/// A precision-aware optimizer reads main gradients as they are; else it makes copies in fp32. Under fp8 it does so
+/// with delayed scaling alone (Megatron-Core, optimizer_config.py, use_precision_aware_optimizer_no_fp8_or_ds_fp8).
+[[nodiscard]] bool reads_main_gradients(const Job& job);
+
+/// Then it keeps of a master copy the 16 bits that bf16 parameters lack (store_param_remainders).
+[[nodiscard]] bool keeps_remainders(const Job& job);
+
+/// Makes the job's Adam precision-aware, with moments as they are. False: it is, or it cannot be.
+bool make_precision_aware(Job& job);
 
 /// Canonical tangram.model/1 as JSON (valid YAML too): read_model of it gives the same model.
 [[nodiscard]] std::string write_model(const Model& model);

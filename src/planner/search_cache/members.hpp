@@ -132,8 +132,8 @@ auto members(S& s) {
 
 template <Of<model::Optimizer> S>
 auto members(S& s) {
-  auto& [name, bytes] = s;
-  return std::tie(name, bytes);
+  auto& [name, bytes, precision_aware] = s;
+  return std::tie(name, bytes, precision_aware);
 }
 
 template <Of<model::RecomputeModules> S>

@@ -244,6 +244,23 @@ TEST_CASE("the attention kernel is printed, or what the software is known to tak
   CHECK(kernel("A100") == model::AttentionKernel::kNative);
 }
 
+TEST_CASE("moments of Adam are as printed, or as Megatron-Bridge's recipes have them") {
+  Measurement m = fixtures::complete();
+  const auto bytes = [&] { return find_model(m, device("H100"))->job.optimizer.state_bytes_per_parameter; };
+  CHECK(bytes() == 12);
+  m.moment_dtype = "bf16";
+  CHECK(bytes() == 8);
+  m.moment_dtype = "fp8";
+  CHECK(bytes() == 6);
+  m.moment_dtype.clear();
+  m.source = "Megatron-Bridge's recipes";
+  CHECK(bytes() == 12);
+  m.model.name = "DeepSeek-V3";
+  m.model.dims = {};
+  const auto known = find_model(m, device("H100"));
+  CHECK((!known || known->job.optimizer.state_bytes_per_parameter == 8));
+}
+
 TEST_CASE("kernels are fused by the vendor's software and by compilers") {
   Measurement m = fixtures::complete();
   const auto job = [&](const char* gpu) { return find_model(m, device(gpu))->job; };

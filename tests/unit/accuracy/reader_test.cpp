@@ -322,6 +322,9 @@ TEST_CASE("memory is read in four units") {
   CHECK(row(R"("max_mem_bytes": 1024)").peak_memory == 1024);
   CHECK(row(R"("max_mem_gib": 2)").peak_memory == 2 * kGiB);
   CHECK(row(R"("max_mem_gb": 2)").peak_memory == 2 * kGiB);
+  CHECK(row(R"("max_mem_gb": 2, "memory_unit": "GB")").peak_memory == 2e9);
+  CHECK(row(R"("max_mem_gb": 2, "source": "Megatron-Bridge's page")").peak_memory == 2e9);
+  CHECK(row(R"("max_mem_gb": 2, "source": "Megatron-Bridge's page", "memory_unit": "GiB")").peak_memory == 2 * kGiB);
   CHECK_FALSE(row(R"("max_mem_gb": 2)").of_allocator);
   CHECK(row(R"("max_mem_mb": 512)").peak_memory == kGiB / 2);
   CHECK(row(R"("max_mem_mb": 512)").of_allocator);

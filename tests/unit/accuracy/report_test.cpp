@@ -126,6 +126,14 @@ TEST_CASE("runs that ran out of memory are counted, and those that are predicted
   CHECK(verdicts.ran_refused == 1);
 }
 
+TEST_CASE("what a run had when it ran out of memory is no peak to compare with") {
+  Line ran = line("a", "A", 1, 1);
+  ran.measurement.peak_memory = 4e9;
+  CHECK(ran.weighed());
+  ran.measurement.out_of_memory = true;
+  CHECK_FALSE(ran.weighed());
+}
+
 TEST_CASE("lines are grouped by grade, dataset, GPU and parallelism") {
   std::vector<Line> lines = {line("b", "A", 1, 1.1), line("a", "A-", 2, 1.8), line("a", "B", 4, 6),
                              line("a", "B", 0, 5), line("b", "A", 3, 9)};

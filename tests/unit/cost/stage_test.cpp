@@ -300,6 +300,10 @@ TEST_CASE("a sharded optimizer widens its share of 16-bit gradients when no acti
   model.job.gradient_bytes = 4;
   CHECK(small.transient ==
         stage_cost(units_of(model, shape_of(round_gpu(), 1, 2), data(2), 2), inner(1), policy(1)).transient);
+  CHECK(units.update_bytes == 4);
+  model.job.gradient_bytes = 2;
+  model.job.optimizer.precision_aware = true;
+  CHECK(units_of(model, shape_of(round_gpu(), 1, 2), data(2), 2).update_bytes == 0);
   UnitCosts large = units;
   large.update_bytes = 4'000'000;
   const StageCost step = stage_cost(large, inner(1), policy(1));

@@ -129,6 +129,27 @@ TEST_CASE("megatron is told what products in 8 and 4 bits are scaled by, and tha
   CHECK_FALSE(has("--fp4-param-gather"));
 }
 
+TEST_CASE("megatron is told of which types a precision-aware optimizer's moments are") {
+  plan::LaunchPlan plan = example::unequal_stages();
+  const auto has = [&](const std::string& arguments) {
+    return arguments_text(plan).find(" " + arguments + " ") != std::string::npos;
+  };
+  model::Job& job = plan.model.job;
+  CHECK_FALSE(has("--use-precision-aware-optimizer"));
+  job.optimizer.precision_aware = true;
+  job.optimizer.state_bytes_per_parameter = 10;
+  CHECK(has("--optimizer adam --use-precision-aware-optimizer --exp-avg-dtype fp32 --exp-avg-sq-dtype fp32"));
+  CHECK(has("--use-distributed-optimizer"));
+  CHECK_FALSE(has("--main-grads-dtype bf16"));
+  job.gradient_bytes = 2;
+  job.optimizer.state_bytes_per_parameter = 6;
+  CHECK(has("--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16 --main-grads-dtype bf16"));
+  // Master copies are whole beside values in fp8 but of delayed scaling.
+  job.precision = DType::kFp8;
+  job.fp8_recipe = model::Fp8Recipe::kTensorwise;
+  CHECK(has("--exp-avg-dtype fp8 --exp-avg-sq-dtype fp8"));
+}
+
 TEST_CASE("flagscale writes one mesh per stage and a type alias per island", "[golden]") {
   expect_golden("flagscale", export_plan(example::unequal_stages(), Format::kFlagscale));
 }

@@ -61,6 +61,27 @@ TEST_CASE("read: bytes per parameter follow precision and optimizer") {
   CHECK(bytes(", optimizer: {state_bytes_per_parameter: 16}, gradient_bytes_per_parameter: 2") == List{2, 2, 16});
 }
 
+TEST_CASE("read: a precision-aware optimizer keeps of bf16 parameters' master copy what they lack") {
+  const auto job = [](const std::string& precision) {
+    return read(kDense, kTraining + ", optimizer: {precision_aware: true}, precision: " + precision).job;
+  };
+  const auto bytes = [&](const std::string& precision) { return job(precision).optimizer.state_bytes_per_parameter; };
+  CHECK(bytes("bf16") == 10);
+  CHECK(bytes("fp16") == 12);
+  CHECK(bytes("fp4") == 10);
+  CHECK(bytes("fp8") == 10);
+  CHECK(bytes("fp8, fp8_recipe: tensorwise") == 12);
+  CHECK(bytes("fp8, narrow_parameters: true") == 12);
+  CHECK(reads_main_gradients(job("fp16")));
+  CHECK(reads_main_gradients(job("fp8")));
+  CHECK_FALSE(reads_main_gradients(job("fp8, fp8_recipe: mxfp8")));
+  CHECK_FALSE(reads_main_gradients(read(kDense, kTraining).job));
+  CHECK(read(kDense, kTraining + ", optimizer: {precision_aware: true, state_bytes_per_parameter: 6}")
+            .job.optimizer.state_bytes_per_parameter == 6);
+  const Model model = read(kDense, kTraining + ", optimizer: {name: adamw, precision_aware: true}");
+  CHECK(valid(read_model(write_model(model), "copy.json")).job == model.job);
+}
+
 TEST_CASE("read: a batch in tokens is a batch of whole samples") {
   CHECK(read(kDense, "sequence_length: 16, global_batch_tokens: 64").job.global_batch == 4);
 }

@@ -181,9 +181,10 @@ TEST_CASE("flagscale and mimo have no execution options") {
     plan.model.job.precision = DType::kFp8;
     plan.model.job.narrow_parameters = true;
     plan.model.job.wide_experts = true;
+    plan.model.job.optimizer.precision_aware = true;
     const std::string found = codes(verdict(target_verdicts(plan), target));
     for (const char* code : {"_CUDA_GRAPHS ", "_EXPERT_DISPATCH ", "_EXPERT_OVERLAP ", "_GATHER_OVERLAP ",
-                             "_NARROW_PARAMETERS ", "_WIDE_EXPERTS "}) {
+                             "_NARROW_PARAMETERS ", "_WIDE_EXPERTS ", "_PRECISION_AWARE "}) {
       INFO(found);
       CHECK(found.find(prefix + std::string(code)) != std::string::npos);
     }

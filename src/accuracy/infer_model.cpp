@@ -184,6 +184,8 @@ Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& 
   set_kernels(model->job, m, device);
   model->job.recompute_modules = find_modules(m);
   model->job.dropout = !is_recent(device);
+  model->job.wide_layers = {m.wide_first, m.wide_last};
+  model::set_wide_layers(*model);
   set_printed(model->job, m.kernels);
   model->job.optimizer.state_bytes_per_parameter -= bytes_below_fp32(find_moments(m));
   if (m.task.find("LoRA") != std::string::npos) freeze_weights(*model);

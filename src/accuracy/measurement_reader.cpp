@@ -330,6 +330,13 @@ std::string read_moments(const Row& row) {
   return {};
 }
 
+void read_wide_layers(const Row& row, Measurement& out) {
+  const auto layers = row.object("wide_layers");
+  if (!layers) return;
+  out.wide_first = static_cast<int>(layers->integer("first").value_or(0));
+  out.wide_last = static_cast<int>(layers->integer("last").value_or(0));
+}
+
 GraphFacts read_graphs(const Row& row) {
   const auto graphs = row.object("cuda_graph");
   return graphs ? GraphFacts{graphs->text("impl"), graphs->words("scope")} : GraphFacts{};
@@ -353,6 +360,7 @@ void read_options(const Row& row, Measurement& out) {
   out.gradient_dtype = row.text("gradient_dtype");
   if (out.gradient_dtype.empty()) out.gradient_dtype = row.text("grad_reduce");
   out.moment_dtype = read_moments(row);
+  read_wide_layers(row, out);
   if (row.find("overlap") != nullptr) out.overlap = row.words("overlap");
   out.variant = row.text("variant");
   out.framework = row.text("framework");

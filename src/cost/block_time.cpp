@@ -356,6 +356,9 @@ EdgeRows edge_rows(const model::Model& model, const Degrees& degrees, double sam
 BlockTime block_time(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
                      double samples_per_replica, const cluster::DeviceShape& shape,
                      std::span<const CollectiveCurve> curves) {
+  if (const auto own = model::own_job(block, job)) {
+    return block_time(block, *own, degrees, samples_per_replica, shape, curves);
+  }
   const Exchanges exchanges{shape, curves, process_groups(degrees, shape)};
   const Context c{block,
                   degrees,

@@ -20,7 +20,8 @@ double at_most(double modelled, double measured, const model::Gradients& gradien
 
 double least_gpu_seconds(const model::Model& model, const model::BlockType& block, const cluster::GpuType& device,
                          const ProfileSet* profiles) {
-  const DeviceRates rates = device_rates(device, model.job);
+  const std::optional<model::Job> own = model::own_job(block, model.job);
+  const DeviceRates rates = device_rates(device, own ? *own : model.job);
   const double attention = attention_forward_flops(block).value();
   const double linear = model::forward_flops(model::plain(block)).value() - attention;
   // Extra keys only add to it.

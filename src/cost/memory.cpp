@@ -153,6 +153,7 @@ double loss_bytes(const model::Job& job, double element) {
 
 ActivationBytes block_activation(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
                                  double samples_per_replica, std::optional<DType> format) {
+  if (const auto own = model::own_job(block, job)) return block_activation(block, *own, degrees, samples_per_replica);
   const LocalBlock local = local_block(block, job, degrees, samples_per_replica, format);
   const bool fused = job.flash_attention;
   const RecomputeModules again = model::recomputed_modules(block, job);

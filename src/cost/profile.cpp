@@ -21,7 +21,8 @@ struct Wanted {
 };
 
 Wanted wanted_block(const model::BlockType& block, const model::Job& job) {
-  return {ProfileKind::kBlock, &block, 0, 0, block.tokens, job.precision, job.flash_attention};
+  const DType precision = block.wide ? wide_precision(job) : job.precision;
+  return {ProfileKind::kBlock, &block, 0, 0, block.tokens, precision, job.flash_attention};
 }
 
 Wanted wanted_edge(ProfileKind kind, const model::Model& model) {

@@ -164,8 +164,10 @@ UnitCost block_unit(const model::Model& model, const model::BlockType& block, co
   const LocalParameters trained = local_trained_parameters(block, units.degrees);
   UnitCost unit;
   set_time(unit, time);
-  const DType format = matrix_format(units.shape.device, model.job.precision);
-  set_activation(unit, block_activation(block, model.job, units.degrees, samples, format));
+  const std::optional<model::Job> own = model::own_job(block, model.job);
+  const model::Job& job = own ? *own : model.job;
+  const DType format = matrix_format(units.shape.device, job.precision);
+  set_activation(unit, block_activation(block, job, units.degrees, samples, format));
   if (measured) {
     const auto trained_time = [&] { return time_of(model::plain(block)); };
     set_measured(unit, time, adapted(*measured, time, block.gradients, trained_time));
@@ -182,7 +184,7 @@ UnitCost block_unit(const model::Model& model, const model::BlockType& block, co
   unit.trained_shared = trained.shared;
   unit.trained_expert = trained.expert;
   unit.trained_parameters = static_cast<double>(model::trained_parameters(block).total());
-  set_copies(unit, model.job, narrow_copies(units.shape.device, format, model.job.fp8_recipe));
+  set_copies(unit, job, narrow_copies(units.shape.device, format, job.fp8_recipe));
   add_accumulation(unit, model.job, units);
   set_zero(unit, time, model.job, units);
   return unit;

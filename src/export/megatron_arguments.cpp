@@ -129,6 +129,11 @@ void add_precision(const model::Job& job, List& list) {
     list.value("fp8-format", one_format ? "e4m3" : "hybrid").value("fp8-recipe", to_string(job.fp8_recipe));
   }
   if (job.precision == DType::kFp4) list.value("fp4-format", "e2m1").value("fp4-recipe", "nvfp4");
+  if (is_narrow(job.precision) && job.wide_layers != model::WideLayers{}) {
+    list.flag("first-last-layers-bf16")
+        .value("num-layers-at-start-in-bf16", job.wide_layers.first)
+        .value("num-layers-at-end-in-bf16", job.wide_layers.last);
+  }
   if (job.precision == DType::kBf16 || is_narrow(job.precision)) {
     list.flag("bf16").flag_if(job.gradient_bytes == 2, "grad-reduce-in-bf16");
   }

@@ -106,6 +106,7 @@ Model assemble(Blueprint blueprint, Job job) {
     model.blocks.push_back(add_type(model.types, std::move(block)));
   }
   model.job = std::move(job);
+  set_wide_layers(model);
   model.digest = digest(io::write_compact(canonical(model)));
   return model;
 }

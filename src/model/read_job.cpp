@@ -114,6 +114,16 @@ std::string read_loss_normalization(io::ObjectReader& reader, const std::string&
                                                          {"sample_mean", "sample_mean"}}));
 }
 
+WideLayers read_wide_layers(io::ObjectReader& reader) {
+  WideLayers wide;
+  auto layers = reader.object_if("wide_layers");
+  if (!layers) return wide;
+  wide.first = static_cast<int>(layers->integer_or("first", 0, io::integer_limit("first")));
+  wide.last = static_cast<int>(layers->integer_or("last", 0, io::integer_limit("last")));
+  layers->finish();
+  return wide;
+}
+
 /// A word, or how many ranks.
 ShardingGroup read_sharding_group(io::ObjectReader& reader) {
   using Kind = ShardingGroup::Kind;
@@ -227,6 +237,7 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   job.narrow_parameters = reader.boolean_or("narrow_parameters", job.narrow_parameters);
   job.narrow_inputs = reader.boolean_or("narrow_inputs", job.narrow_inputs);
   job.wide_experts = reader.boolean_or("wide_experts", job.wide_experts);
+  job.wide_layers = read_wide_layers(reader);
   job.gradient_bytes = reader.integer_or("gradient_bytes_per_parameter", job.gradient_bytes,
                                          io::integer_limit("gradient_bytes_per_parameter"));
   read_optimizer(reader, job);

@@ -103,6 +103,7 @@
 //     narrow_parameters: false        # parameters are kept and gathered in 8 or 4 bits (--fp8-param-gather)
 //     narrow_inputs: true             # linear layers keep their inputs in 8 or 4 bits for weight gradients
 //     wide_experts: false             # routed experts compute in 16 bits beside layers in 8 or 4
+//     wide_layers: {first: 0, last: 0} # so many layers of the language model from either end compute in 16 bits
 //     gradient_bytes_per_parameter: 4 # default: 2 with fp16, else 4
 //     optimizer:                      # default: adam; a name alone (optimizer: sgd) will do
 //       name: adam                    # or adamw, sgd, adam8bit, adafactor, or any name with

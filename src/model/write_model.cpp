@@ -212,6 +212,9 @@ ordered_json training_json(const Job& job) {
   if (job.narrow_parameters) out["narrow_parameters"] = true;
   if (!job.narrow_inputs) out["narrow_inputs"] = false;
   if (job.wide_experts) out["wide_experts"] = true;
+  if (job.wide_layers != WideLayers{}) {
+    out["wide_layers"] = {{"first", job.wide_layers.first}, {"last", job.wide_layers.last}};
+  }
   out["gradient_bytes_per_parameter"] = job.gradient_bytes;
   out["optimizer"] = {{"name", job.optimizer.name},
                       {"state_bytes_per_parameter", job.optimizer.state_bytes_per_parameter}};

@@ -1,6 +1,10 @@
 // Megatron-LM, stock path (pretrain_gpt.py). Rules as in NVIDIA/Megatron-LM megatron/training/arguments.py,
 // megatron/core/transformer/transformer_config.py and megatron/core/parallel_state.py (2026-08): degrees and recompute
 // are one value for the whole world, layers per stage are free (--pipeline-model-parallel-layout).
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "findings.hpp"
 #include "tangram/base/at.hpp"
 #include "target_rules.hpp"
@@ -35,6 +39,21 @@ void refuse_interleaved(Rules& rules, const LaunchPlan& plan, const std::vector<
       "MLM_CHUNK_MEMORY", "the first chunks are held longest: what a stage holds of all its chunks fits its GPUs");
 }
 
+bool has_wide_layers_in_fp8(const model::Job& job) {
+  return job.precision == DType::kFp8 && job.wide_layers != model::WideLayers{};
+}
+
+// --num-layers-at-start-in-bf16 and --num-layers-at-end-in-bf16 (TransformerConfig.__post_init__).
+void refuse_wide_layers(Rules& rules, const LaunchPlan& plan) {
+  const model::Job& job = plan.model.job;
+  if (!has_wide_layers_in_fp8(job)) return;
+  const auto depth = static_cast<int>(plan.pipelines.front().stages.size());
+  const int most = plan.model.block_count() / depth;
+  if (std::max(job.wide_layers.first, job.wide_layers.last) <= most) return;
+  rules.refuse("MLM_WIDE_LAYERS", {},
+               fmt::format("with {} stages {} layers from either end compute in 16 bits at most", depth, most));
+}
+
 // --overlap-moe-expert-parallel-comm and --cuda-graph-impl (TransformerConfig.__post_init__).
 void refuse_megatron_stages(Rules& rules, const LaunchPlan& plan, const std::vector<const Stage*>& stages) {
   const model::Job& job = plan.model.job;
@@ -67,6 +86,10 @@ void refuse_megatron_stages(Rules& rules, const LaunchPlan& plan, const std::vec
 
 void refuse_megatron_options(Rules& rules, const model::Model& model) {
   const model::Job& job = model.job;
+  if (has_wide_layers_in_fp8(job) && job.fp8_recipe == model::Fp8Recipe::kDelayed) {
+    rules.refuse("MLM_WIDE_LAYERS_DELAYED", {},
+                 "delayed scaling has no layers in 16 bits: fp8_recipe is tensorwise, blockwise or mxfp8");
+  }
   if (!model.has_experts()) return;
   refuse_wide_experts(rules, job, "MLM");
   if (job.cuda_graphs == model::CudaGraphs::kStep) {
@@ -83,6 +106,7 @@ TargetVerdict megatron_verdict(const LaunchPlan& plan) {
   const auto stages = all_stages(plan);
   refuse_general(rules, plan, "MLM");
   if (plan.is_interleaved()) refuse_interleaved(rules, plan, stages);
+  refuse_wide_layers(rules, plan);
   rules.none(
       stages, [](const Stage& s) { return has_uneven_replicas(s); }, "MLM_MICROBATCH_DP",
       "every replica has equally many samples of a microbatch: data parallelism must divide it");

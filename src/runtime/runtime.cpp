@@ -21,6 +21,7 @@ constexpr ExecutionOptions kAllOptions{.cuda_graphs = true,
                                        .gather_overlap = true,
                                        .expert_overlap = true,
                                        .narrow_parameters = true,
+                                       .wide_layers = true,
                                        .precision_aware = true};
 
 constexpr std::array kRuntimes{

@@ -155,6 +155,8 @@ struct Measurement {
   std::string precision;
   std::optional<std::vector<std::string>> overlap;  ///< exchanges that run beside passes, as printed
   std::string gradient_dtype;  ///< of main gradients, as published; "": the usual one of the precision
+  int wide_first = 0;          ///< layers from the front that computed in 16 bits under fp8 and fp4
+  int wide_last = 0;           ///< and from the back
   std::string moment_dtype;    ///< of Adam, as published: "fp32", "bf16", "fp8" or ""
   std::string variant;
   std::string framework;  ///< as published: "Megatron-DeepSpeed"; "": not printed

@@ -67,6 +67,8 @@ inline constexpr Limit kLimits[] = {
     {"gpus", "", 1, 1'024, "a node is one host: give each host a name of its own, as in \"n[1-2500]\""},
     // Models and jobs. Products of them stay far inside 64 bits.
     {"layers", "", 1, 10'000, kNoModel},
+    {"first", "", 0, 10'000, kNoModel},
+    {"last", "", 0, 10'000, kNoModel},
     {"heads", "", 1, 65'536, kNoModel},
     {"kv_heads", "", 1, 65'536, kNoModel},
     {"head_dim", "", 1, 65'536, kNoModel},

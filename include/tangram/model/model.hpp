@@ -77,6 +77,7 @@ struct BlockType {
   Gradients gradients;                 ///< what backward works out; follows from which modules are trained
   std::optional<Connector> connector;  ///< runs with the block: behind an encoder's last, before a generator's first
   ModuleConstraint constraint;         ///< of its module
+  bool wide = false;                   ///< computes in 16 bits where the job does in fewer; follows from wide_layers
 
   [[nodiscard]] bool attends() const { return attention.heads > 0; }
   [[nodiscard]] bool mixes() const { return attends() || recurrence.has_value(); }
@@ -190,6 +191,14 @@ enum class CudaGraphs {
 [[nodiscard]] std::string_view to_string(CudaGraphs graphs);
 [[nodiscard]] std::string_view to_string(Fp8Recipe recipe);
 
+/// Layers of the language model that compute in 16 bits under fp8 and fp4: so many from either end.
+struct WideLayers {
+  int first = 0;
+  int last = 0;
+
+  bool operator==(const WideLayers&) const = default;
+};
+
 struct Job {
   std::int64_t sequence_length = 0;
   std::int64_t global_batch = 0;   ///< samples per iteration
@@ -200,6 +209,7 @@ struct Job {
   /// Under fp8 and fp4: linear layers keep of their inputs what their weight gradients read, as Transformer Engine's do.
   bool narrow_inputs = true;
   bool wide_experts = false;  ///< under fp8 and fp4: routed experts compute in 16 bits
+  WideLayers wide_layers;
   std::int64_t parameter_bytes = 2;
   std::int64_t gradient_bytes = 4;  ///< main gradients; 4 with bf16 (Megatron), 2 otherwise
   bool flash_attention = true;
@@ -311,6 +321,12 @@ struct JobOverrides {
 /// Sets the precision and the bytes of parameters, gradients and optimizer state that go with it where nothing else is
 /// said: read_model documents them.
 void set_precision(Job& job, DType precision);
+
+/// Marks the layers that the job's wide_layers names, under fp8 and fp4, and no others; types are split for it.
+void set_wide_layers(Model& model);
+
+/// The job as a wide block computes; nullopt: as all do.
+[[nodiscard]] std::optional<Job> own_job(const BlockType& block, const Job& job);
 
 /// Bytes a parameter that the job's optimizer keeps where nothing else is said; nullopt: nobody knows it.
 [[nodiscard]] std::optional<std::int64_t> usual_state_bytes(const Job& job);

@@ -93,6 +93,7 @@ struct ExecutionOptions {
   bool gather_overlap = false;     ///< parameters of ZeRO-1 and 2 gathered beside the next forward pass
   bool expert_overlap = false;     ///< exchanges of experts beside the passes of another microbatch
   bool narrow_parameters = false;  ///< kept and gathered in 8 or 4 bits
+  bool wide_layers = false;        ///< layers at either end in 16 bits
   bool precision_aware = false;    ///< the optimizer that reads gradients as they are
 };
 

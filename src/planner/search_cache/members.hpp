@@ -118,9 +118,9 @@ auto members(S& s) {
 template <Of<model::BlockType> S>
 auto members(S& s) {
   auto& [name, hidden, tokens, attention, recurrence, feed_forward, norms, norm_bias, parallel, gradients, connector,
-         constraint] = s;
+         constraint, wide] = s;
   return std::tie(name, hidden, tokens, attention, recurrence, feed_forward, norms, norm_bias, parallel, gradients,
-                  connector, constraint);
+                  connector, constraint, wide);
 }
 
 template <Of<model::Techniques> S>
@@ -152,13 +152,19 @@ auto members(S& s) {
   return std::tie(kind, ranks);
 }
 
+template <Of<model::WideLayers> S>
+auto members(S& s) {
+  auto& [first, last] = s;
+  return std::tie(first, last);
+}
+
 template <Of<model::Job> S>
 auto members(S& s) {
-  auto& [sequence, batch, precision, recipe, narrow_parameters, narrow_inputs, wide_experts, parameter, gradient, flash,
-         kernel, fused_kernels, in_place_loss, fused_loss, graphs, dispatch, overlap_experts, imbalance, dropout,
+  auto& [sequence, batch, precision, recipe, narrow_parameters, narrow_inputs, wide_experts, wide_layers, parameter, gradient,
+         flash, kernel, fused_kernels, in_place_loss, fused_loss, graphs, dispatch, overlap_experts, imbalance, dropout,
          gather, overlap, fused, blocking, modules, optimizer, loss, allow, microbatch, group, free] = s;
-  return std::tie(sequence, batch, precision, recipe, narrow_parameters, narrow_inputs, wide_experts, parameter,
-                  gradient, flash, kernel, fused_kernels, in_place_loss, fused_loss, graphs, dispatch, overlap_experts,
+  return std::tie(sequence, batch, precision, recipe, narrow_parameters, narrow_inputs, wide_experts, wide_layers,
+                  parameter, gradient, flash, kernel, fused_kernels, in_place_loss, fused_loss, graphs, dispatch, overlap_experts,
                   imbalance, dropout, gather, overlap, fused, blocking, modules, optimizer, loss, allow, microbatch,
                   group, free);
 }

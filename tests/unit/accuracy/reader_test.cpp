@@ -326,6 +326,8 @@ TEST_CASE("memory is read in four units") {
   CHECK(row(R"("max_mem_gb": 2, "source": "Megatron-Bridge's page")").peak_memory == 2e9);
   CHECK(row(R"("max_mem_gb": 2, "source": "Megatron-Bridge's page", "memory_unit": "GiB")").peak_memory == 2 * kGiB);
   CHECK_FALSE(row(R"("max_mem_gb": 2)").of_allocator);
+  CHECK(row(R"("wide_layers": {"last": 5})").wide_last == 5);
+  CHECK(row(R"("optimizer_moments": "bf16")").moment_dtype == "bf16");
   CHECK(row(R"("max_mem_mb": 512)").peak_memory == kGiB / 2);
   CHECK(row(R"("max_mem_mb": 512)").of_allocator);
   const Measurement stages = row(R"("stage_peak_allocated": "[18506.5 MB, 20480 MB, 13406MB]")");

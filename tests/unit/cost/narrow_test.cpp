@@ -47,6 +47,30 @@ StageCost stage_of(const model::Job& job, int zero) {
 
 }  // namespace
 
+TEST_CASE("a layer that computes in 16 bits costs what it does where all do") {
+  model::Model model = model_of(llama_block(1024, 8, 8, 4096, 512), 3, 1000);
+  const auto unit_of = [&](DType precision, const model::WideLayers& wide, std::size_t type) {
+    model.job.precision = precision;
+    model.job.wide_layers = wide;
+    set_wide_layers(model);
+    const auto units = unit_costs(model, shape_of(gpu_of("hopper"), 1, 2), data(2), 2);
+    REQUIRE(units);
+    REQUIRE(units->blocks.size() == model.types.size());
+    return units->blocks[type];
+  };
+  const UnitCost all = unit_of(DType::kBf16, {}, 0);
+  const UnitCost wide = unit_of(DType::kFp8, {1, 1}, 0);
+  const UnitCost narrow = unit_of(DType::kFp8, {1, 1}, 1);
+  CHECK(wide.forward == all.forward);
+  CHECK(wide.backward == all.backward);
+  CHECK(wide.copies == 0);
+  CHECK(wide.gathered_bytes == all.gathered_bytes);
+  CHECK(narrow.copies > 0);
+  const UnitCost plain = unit_of(DType::kFp8, {}, 0);
+  CHECK(narrow.forward == plain.forward);
+  CHECK(narrow.copies == plain.copies);
+}
+
 TEST_CASE("a copy has its values and their scales") {
   CHECK(narrow_bytes(DType::kBf16, Fp8Recipe::kMxfp8) == 2);
   CHECK(narrow_bytes(DType::kFp8, Fp8Recipe::kDelayed) == 1);

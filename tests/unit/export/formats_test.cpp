@@ -124,6 +124,8 @@ TEST_CASE("megatron is told what products in 8 and 4 bits are scaled by, and tha
   CHECK(has("--fp8-param-gather"));
   job.precision = DType::kFp4;
   CHECK(has("--fp4-format e2m1 --fp4-recipe nvfp4 --bf16"));
+  job.wide_layers = {1, 4};
+  CHECK(has("--first-last-layers-bf16 --num-layers-at-start-in-bf16 1 --num-layers-at-end-in-bf16 4 --bf16"));
   CHECK(has("--fp4-param-gather"));
   set_zero(0);
   CHECK_FALSE(has("--fp4-param-gather"));

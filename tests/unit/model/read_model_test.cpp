@@ -82,6 +82,28 @@ TEST_CASE("read: a precision-aware optimizer keeps of bf16 parameters' master co
   CHECK(valid(read_model(write_model(model), "copy.json")).job == model.job);
 }
 
+TEST_CASE("read: layers at either end that compute in 16 bits are types of their own, under fp8 and fp4 alone") {
+  const auto widths = [](const Model& model) {
+    std::string text;
+    for (int b = 0; b < model.block_count(); ++b) text += model.block(b).wide ? 'w' : '-';
+    return text;
+  };
+  const std::string five_layers = "vocabulary: 100, hidden: 8, layers: 5, heads: 2, ffn_hidden: 32";
+  const std::string wide = ", wide_layers: {first: 1, last: 2}, precision: ";
+  const Model model = read(five_layers, kTraining + wide + "fp4");
+  CHECK(widths(model) == "w--ww");
+  CHECK(model.types.size() == 2);
+  CHECK(widths(read(five_layers, kTraining + wide + "bf16")) == "-----");
+  const Model again = valid(read_model(write_model(model), "copy.json"));
+  CHECK(again.types == model.types);
+  CHECK(again.blocks == model.blocks);
+  CHECK(again.job == model.job);
+  CHECK(own_job(model.block(0), model.job)->precision == DType::kBf16);
+  CHECK_FALSE(own_job(model.block(1), model.job));
+  const Model all = read(five_layers, kTraining + ", wide_layers: {first: 9}, precision: fp8");
+  CHECK(widths(all) == "wwwww");
+}
+
 TEST_CASE("read: a batch in tokens is a batch of whole samples") {
   CHECK(read(kDense, "sequence_length: 16, global_batch_tokens: 64").job.global_batch == 4);
 }

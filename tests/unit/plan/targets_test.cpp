@@ -181,14 +181,30 @@ TEST_CASE("flagscale and mimo have no execution options") {
     plan.model.job.precision = DType::kFp8;
     plan.model.job.narrow_parameters = true;
     plan.model.job.wide_experts = true;
+    plan.model.job.wide_layers = {1, 0};
     plan.model.job.optimizer.precision_aware = true;
     const std::string found = codes(verdict(target_verdicts(plan), target));
     for (const char* code : {"_CUDA_GRAPHS ", "_EXPERT_DISPATCH ", "_EXPERT_OVERLAP ", "_GATHER_OVERLAP ",
-                             "_NARROW_PARAMETERS ", "_WIDE_EXPERTS ", "_PRECISION_AWARE "}) {
+                             "_NARROW_PARAMETERS ", "_WIDE_EXPERTS ", "_WIDE_LAYERS ", "_PRECISION_AWARE "}) {
       INFO(found);
       CHECK(found.find(prefix + std::string(code)) != std::string::npos);
     }
   }
+}
+
+TEST_CASE("megatron has layers in 16 bits at the ends, but not with delayed scaling, nor more than a stage has") {
+  World world = make_world();
+  LaunchPlan plan = plain_plan(world);
+  plan.model.job.precision = DType::kFp8;
+  plan.model.job.fp8_recipe = model::Fp8Recipe::kMxfp8;
+  plan.model.job.wide_layers = {1, 1};
+  const auto found = [&] { return codes(verdict(target_verdicts(plan), "megatron")); };
+  CHECK(found().empty());
+  plan.model.job.wide_layers.last = plan.model.block_count();
+  CHECK((plan.pipelines.front().stages.size() == 1 || found() == "MLM_WIDE_LAYERS "));
+  plan.model.job.wide_layers = {1, 1};
+  plan.model.job.fp8_recipe = model::Fp8Recipe::kDelayed;
+  CHECK(found() == "MLM_WIDE_LAYERS_DELAYED ");
 }
 
 TEST_CASE("megatron takes replicas that are cut alike, and no others") {

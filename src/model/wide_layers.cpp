@@ -1,0 +1,66 @@
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "tangram/base/at.hpp"
+#include "tangram/model/model.hpp"
+
+namespace tangram::model {
+
+namespace {
+
+constexpr std::string_view kEnding = "-wide";
+
+/// Layers that are counted.
+BlockRange decoder_of(const Model& model) {
+  if (!model.graph.empty()) return model.graph.language().blocks;
+  return {encoder_blocks(model), model.block_count()};
+}
+
+bool is_wide(const WideLayers& wide, const BlockRange& decoder, int block) {
+  if (block < decoder.first || block >= decoder.last) return false;
+  return block - decoder.first < wide.first || decoder.last - block <= wide.last;
+}
+
+BlockType with_width(BlockType type, bool wide) {
+  type.wide = wide;
+  if (wide && !type.name.ends_with(kEnding)) type.name += kEnding;
+  return type;
+}
+
+/// Its own, or the same type of another name where that is taken.
+int index_of(std::vector<BlockType>& types, BlockType type) {
+  const std::string base = type.name;
+  for (int copy = 2;; ++copy) {
+    const auto same = std::ranges::find(types, type.name, &BlockType::name);
+    if (same == types.end()) break;
+    if (*same == type) return static_cast<int>(same - types.begin());
+    type.name = base + "-" + std::to_string(copy);
+  }
+  types.push_back(std::move(type));
+  return static_cast<int>(types.size()) - 1;
+}
+
+}  // namespace
+
+std::optional<Job> own_job(const BlockType& block, const Job& job) {
+  if (!block.wide || !is_narrow(job.precision)) return std::nullopt;
+  Job own = job;
+  own.precision = DType::kBf16;
+  return own;
+}
+
+void set_wide_layers(Model& model) {
+  const WideLayers wide = is_narrow(model.job.precision) ? model.job.wide_layers : WideLayers{};
+  const bool had = std::ranges::any_of(model.types, &BlockType::wide);
+  if (wide == WideLayers{} && !had) return;
+  const BlockRange decoder = decoder_of(model);
+  std::vector<BlockType> types;
+  for (int b = 0; b < model.block_count(); ++b) {
+    const int type = index_of(types, with_width(model.block(b), is_wide(wide, decoder, b)));
+    at(model.blocks, b) = type;
+  }
+  model.types = std::move(types);
+}
+
+}  // namespace tangram::model

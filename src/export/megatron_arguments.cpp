@@ -158,8 +158,9 @@ void add_optimizer(const model::Job& job, List& list) {
   if (job.precision != DType::kFp16 && job.gradient_bytes == 2) list.value("main-grads-dtype", "bf16");
 }
 
-// ZeRO-1 is the distributed optimizer, which the precision-aware one needs in any case; ZeRO-2 and 3 are Megatron-FSDP. With several replicas each of them shards for
-// itself, as do groups inside a stage, and they reduce their shards with each other.
+// ZeRO-1 is the distributed optimizer, which the precision-aware one needs in any case; ZeRO-2 and 3 are Megatron-FSDP.
+// With several replicas each of them shards for itself, as do groups inside a stage, and they reduce their shards with
+// each other.
 void add_sharding(const plan::LaunchPlan& plan, const plan::Part& part, List& list) {
   const int zero = part.strategy.policy.zero;
   const bool needed = zero == 0 && plan.model.job.optimizer.precision_aware;

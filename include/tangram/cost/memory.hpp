@@ -62,8 +62,8 @@ struct StateBytes {
 };
 /// Bytes a parameter of the fp32 copy that a sharded optimizer makes of its share of narrower gradients when it steps:
 /// 16 bytes in all beside 12 of state (Megatron-LM, docs/user-guide/features/dist_optimizer.md; DeepSpeed's memory
-/// estimators). It is let go with the gradients before the next forward pass (distrib_optimizer.py, zero_grad). None where
-/// the optimizer reads them as they are (model::reads_main_gradients).
+/// estimators). It is let go with the gradients before the next forward pass (distrib_optimizer.py, zero_grad). None
+/// where the optimizer reads them as they are (model::reads_main_gradients).
 [[nodiscard]] std::int64_t wide_gradient_bytes(const model::Job& job);
 
 /// `ranks`: size of the group ZeRO shards over.

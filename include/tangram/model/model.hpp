@@ -137,8 +137,8 @@ struct Techniques {
 struct Optimizer {
   std::string name = "adam";
   std::int64_t state_bytes_per_parameter = 12;  ///< master copy and moments; sharded from ZeRO-1 on
-  /// Transformer Engine's FusedAdam under Megatron-Core's precision-aware optimizer: it reads main gradients of any type
-  /// and keeps of the fp32 master copy what bf16 parameters lack (reads_main_gradients, keeps_remainders).
+  /// Transformer Engine's FusedAdam under Megatron-Core's precision-aware optimizer: it reads main gradients of any
+  /// type and keeps of the fp32 master copy what bf16 parameters lack (reads_main_gradients, keeps_remainders).
   bool precision_aware = false;
   bool operator==(const Optimizer&) const = default;
 };
@@ -206,7 +206,8 @@ struct Job {
   Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;
   /// Under fp8 and fp4: parameters are kept and, by ZeRO-1 and 2, gathered as products read them.
   bool narrow_parameters = false;
-  /// Under fp8 and fp4: linear layers keep of their inputs what their weight gradients read, as Transformer Engine's do.
+  /// Under fp8 and fp4: linear layers keep of their inputs what their weight gradients read, as Transformer Engine's
+  /// do.
   bool narrow_inputs = true;
   bool wide_experts = false;  ///< under fp8 and fp4: routed experts compute in 16 bits
   WideLayers wide_layers;

@@ -6,9 +6,9 @@
 
 namespace tangram::objective {
 
-Nanoseconds with_slack(Nanoseconds longest) {
+Nanoseconds with_slack(Nanoseconds longest, double slack) {
   if (longest == Nanoseconds::max()) return longest;
-  return ceil_to_nanoseconds(to_seconds(longest) * kSimulatedSlack);
+  return ceil_to_nanoseconds(to_seconds(longest) * slack);
 }
 
 std::optional<SpendLimit> limit_of(Currency currency, std::int64_t most) {
@@ -38,6 +38,8 @@ SearchResult Walk::step(const Step& step) {
   if (step.longest != Nanoseconds::max()) {
     options.incumbent = std::min(options.incumbent, step.longest + Nanoseconds(1));
   }
+  compose::ProgramTuning& programs = options.tuning.programs;
+  if (options_.label_budget >= programs.ample_labels) programs.wide_gap_first = false;  // not scarce, only shared
   options.relaxed_bound = relaxed_;
   options.timed = step.timed || options_.timed;
   options.top = std::max(options_.top, step.top);

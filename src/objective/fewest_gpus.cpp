@@ -127,20 +127,23 @@ class FewestGpus {
     }
   }
 
-  // Fewer may be enough where a search was not finished, or where simulation gains more than it has so far.
+  // Fewer may be enough where a search was not finished, or where simulation gains more than it has so far. Plans that
+  // are not among the fastest of a number may be among those of fewer.
   void try_fewer() {
     std::int64_t tries = tuning_.more_tries;
     for (std::int64_t fewer = some_ - 1; fewer > too_few_ && tries > 0; --tries) {
-      const bool found =
-          (!is_ruled_out(fewer) && makes_it(fewer, likely_slack(), 1)) || makes_it(fewer, kSimulatedSlack, 4);
-      if (!found && is_ruled_out(fewer)) return;
+      const bool found = (!is_ruled_out(fewer) && makes_it(fewer, likely_slack(), walk_.labels_left() * 2 / 3)) ||
+                         makes_it(fewer, kSimulatedSlack, walk_.labels_left() / 4);
+      if (!found && (is_ruled_out(fewer) || !is_finished_)) return;
       fewer = std::min(fewer, some_) - 1;
     }
   }
 
-  bool makes_it(std::int64_t most, double slack, std::int64_t share) {
-    SearchResult found = search(most, slack, walk_.labels_left() / share);
-    if (bound_of(found) == Nanoseconds::max()) ruled_out_ = {most, slack};
+  bool makes_it(std::int64_t most, double slack, std::int64_t labels) {
+    SearchResult found = search(most, slack, labels);
+    const Nanoseconds bound = bound_of(found);
+    if (bound == Nanoseconds::max()) ruled_out_ = {most, slack};
+    is_finished_ = found.finished || bound == Nanoseconds::max();
     return take(std::move(found), most);
   }
 
@@ -200,6 +203,7 @@ class FewestGpus {
   std::int64_t proven_ = 0;        // the largest number shown to be too few
   std::int64_t limit_ = kNoLimit;  // under which the plans were found among all types
   RuledOut ruled_out_;
+  bool is_finished_ = true;     // the last search for fewer
   std::optional<double> gain_;  // of simulated times on the smallest closed forms, the largest of a search
   bool optimal_ = true;
   bool has_found_ = false;

@@ -38,8 +38,6 @@ SearchResult Walk::step(const Step& step) {
   if (step.longest != Nanoseconds::max()) {
     options.incumbent = std::min(options.incumbent, step.longest + Nanoseconds(1));
   }
-  compose::ProgramTuning& programs = options.tuning.programs;
-  if (options_.label_budget >= programs.ample_labels) programs.wide_gap_first = false;  // not scarce, only shared
   options.relaxed_bound = relaxed_;
   options.timed = step.timed || options_.timed;
   options.top = std::max(options_.top, step.top);

@@ -240,10 +240,8 @@ Splitting splitting_of(const cluster::IslandHierarchy& hierarchy, const SearchOp
   const GpuTypes& types = options.constraints.gpu_types;
   std::set<int> odd{1};
   if (gpu_count(hierarchy.levels.front(), types) <= kSmallFleet) {
-    int most = 0;
-    for (const cluster::IslandClass* c : classes_of(hierarchy.levels.back(), types)) {
-      most = std::max(most, c->gpu_count());
-    }
+    int most = 0;  // of types that are left out, too: with others beside them these may be split as finely
+    for (const cluster::IslandClass& c : hierarchy.levels.back().classes) most = std::max(most, c.gpu_count());
     for (int o = 3; o <= std::min(most, kLargestOdd); o += 2) odd.insert(o);
     return {options.constraints.demands.equal_samples, /*any=*/true, {odd.begin(), odd.end()}, types};
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,7 +40,7 @@ class FewestGpus {
 
   RequestResult run() {
     look_at_types();
-    if (plans_.empty() && !take(search(kNoLimit, {}, kNoLimit), kNoLimit)) return nothing();
+    if (plans_.empty() && !take(search(kNoLimit, kSimulatedSlack, kNoLimit), kNoLimit)) return nothing();
     proven_ = std::min(too_few_, some_ - 1);
     halve({});
     try_fewer();
@@ -48,24 +49,35 @@ class FewestGpus {
   }
 
  private:
-  SearchResult search(std::int64_t most, const TypeNames& types, std::int64_t labels) {
+  SearchResult search(std::int64_t most, double slack, std::int64_t labels, const TypeNames& types = {}) {
     return walk_.step({.limit = limit_of(Currency::kGpus, most),
-                       .longest = with_slack(longest_),
-                       .labels = labels,
+                       .longest = with_slack(longest_, slack),
+                       .labels = std::max<std::int64_t>(1, labels),
                        .gpu_types = types,
                        .top = tuning_.plans_to_show,
                        .timed = true});
   }
 
-  // One that is hard leaves labels for those after it.
-  SearchResult search(std::int64_t most, const TypeNames& types = {}) {
-    const std::int64_t few = walk_.options().label_budget / tuning_.look_share;
-    return search(most, types, std::max<std::int64_t>(1, types.empty() ? walk_.labels_left() / 4 : few));
+  [[nodiscard]] std::int64_t labels_of_look() const { return walk_.options().label_budget / tuning_.look_share; }
+
+  // Twice what simulation has gained on closed forms so far. The less slack, the less a search has to rule out: plans
+  // that are near each other are many.
+  [[nodiscard]] double likely_slack() const {
+    return gain_ ? std::min(kSimulatedSlack, 1 + 2 * *gain_) : kSimulatedSlack;
+  }
+
+  void note_gain(const SearchResult& found, const std::vector<Shown>& plans) {
+    if (plans.empty()) return;
+    const Nanoseconds fastest = std::ranges::min_element(plans, {}, &Shown::time)->time;
+    const double gain = found.best.front().closed_form.as_double() / fastest.as_double() - 1;
+    gain_ = std::max(gain_.value_or(0), gain);
   }
 
   // Whether a search under the limit has plans that make the time.
   bool take(SearchResult found, std::int64_t limit, bool all_types = true) {
-    std::vector<Shown> plans = walk_.shown_within(found, longest_);
+    std::vector<Shown> plans = walk_.shown_within(found, Nanoseconds::max());
+    note_gain(found, plans);
+    std::erase_if(plans, [&](const Shown& plan) { return plan.time > longest_; });
     const bool enough = !plans.empty();
     if (enough) {
       plans_ = std::move(plans);
@@ -94,39 +106,61 @@ class FewestGpus {
 
   void look_at(const TypeNames& types) {
     const std::int64_t fewer = plans_.empty() ? kNoLimit : some_ - 1;
-    if (fewer > too_few_ && take(search(fewer, types), fewer, /*all_types=*/false)) halve(types);
+    if (fewer > too_few_ && take(search(fewer, likely_slack(), labels_of_look(), types), fewer, /*all_types=*/false))
+      halve(types);
   }
 
+  // One that is hard leaves labels for those after it.
   void halve(const TypeNames& types) {
     std::int64_t none = std::min(too_few_, some_ - 1);
     while (none + 1 < some_) {
       const std::int64_t middle = none + (some_ - none) / 2;
-      SearchResult found = search(middle, types);
-      const bool is_proven = found.best.empty() ? !found.is_out_of_budget() : found.search_bound > longest_;
+      const double slack = likely_slack();
+      SearchResult found = search(middle, slack, types.empty() ? walk_.labels_left() / 4 : labels_of_look(), types);
+      const Nanoseconds bound = bound_of(found);
       if (take(std::move(found), middle, types.empty())) continue;
       none = middle;
       if (!types.empty()) continue;
-      optimal_ = optimal_ && is_proven;
+      if (bound == Nanoseconds::max()) ruled_out_ = {middle, slack};
+      optimal_ = optimal_ && bound > longest_;
       if (optimal_) proven_ = none;
     }
   }
 
-  // Fewer may be enough where plans were found by closed form that take a little longer: they are not all simulated.
+  // Fewer may be enough where a search was not finished, or where simulation gains more than it has so far. Plans that
+  // are not among the fastest of a number may be among those of fewer.
   void try_fewer() {
     std::int64_t tries = tuning_.more_tries;
-    for (std::int64_t fewer = some_ - 1; fewer > proven_ && tries > 0; --tries) {
-      SearchResult found = search(fewer);
-      if (found.best.empty()) return;
-      take(std::move(found), fewer);
+    for (std::int64_t fewer = some_ - 1; fewer > too_few_ && tries > 0; --tries) {
+      const bool found = (!is_ruled_out(fewer) && makes_it(fewer, likely_slack(), walk_.labels_left() * 2 / 3)) ||
+                         makes_it(fewer, kSimulatedSlack, walk_.labels_left() / 4);
+      if (!found && (is_ruled_out(fewer) || !is_finished_)) return;
       fewer = std::min(fewer, some_) - 1;
     }
+  }
+
+  bool makes_it(std::int64_t most, double slack, std::int64_t labels) {
+    SearchResult found = search(most, slack, labels);
+    const Nanoseconds bound = bound_of(found);
+    if (bound == Nanoseconds::max()) ruled_out_ = {most, slack};
+    is_finished_ = found.finished || bound == Nanoseconds::max();
+    return take(std::move(found), most);
+  }
+
+  [[nodiscard]] bool is_ruled_out(std::int64_t most) const {
+    return most <= ruled_out_.gpus && ruled_out_.slack >= likely_slack();
+  }
+
+  // No plan under the limits of the search is faster, by closed form.
+  static Nanoseconds bound_of(const SearchResult& found) {
+    return found.best.empty() && !found.is_out_of_budget() ? Nanoseconds::max() : found.search_bound;
   }
 
   // Of those that need so few; what the result says of all others is said of these.
   void take_fastest() {
     std::vector<Shown> before = plans_;
     has_found_ = false;
-    if (!take(search(some_), some_)) plans_ = std::move(before);
+    if (!take(search(some_, likely_slack(), walk_.labels_left() / 4), some_)) plans_ = std::move(before);
   }
 
   RequestResult nothing() {
@@ -154,6 +188,12 @@ class FewestGpus {
     return result;
   }
 
+  // A search for plans on so many GPUs came to its end without any.
+  struct RuledOut {
+    std::int64_t gpus = 0;
+    double slack = 0;
+  };
+
   Nanoseconds longest_;
   const model::Model& model_;
   Walk& walk_;
@@ -162,6 +202,9 @@ class FewestGpus {
   std::int64_t some_ = kNoLimit;
   std::int64_t proven_ = 0;        // the largest number shown to be too few
   std::int64_t limit_ = kNoLimit;  // under which the plans were found among all types
+  RuledOut ruled_out_;
+  bool is_finished_ = true;     // the last search for fewer
+  std::optional<double> gain_;  // of simulated times on the smallest closed forms, the largest of a search
   bool optimal_ = true;
   bool has_found_ = false;
   SearchResult found_;  // of all types

@@ -6,9 +6,9 @@
 
 namespace tangram::objective {
 
-Nanoseconds with_slack(Nanoseconds longest) {
+Nanoseconds with_slack(Nanoseconds longest, double slack) {
   if (longest == Nanoseconds::max()) return longest;
-  return ceil_to_nanoseconds(to_seconds(longest) * kSimulatedSlack);
+  return ceil_to_nanoseconds(to_seconds(longest) * slack);
 }
 
 std::optional<SpendLimit> limit_of(Currency currency, std::int64_t most) {

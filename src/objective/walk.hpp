@@ -21,7 +21,7 @@ inline constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max(
 inline constexpr double kSimulatedSlack = 1.1;  ///< closed forms are hardly more than this times what simulation says
 
 /// A closed form from which on no simulated time is within `longest`.
-[[nodiscard]] Nanoseconds with_slack(Nanoseconds longest);
+[[nodiscard]] Nanoseconds with_slack(Nanoseconds longest, double slack = kSimulatedSlack);
 
 /// Of this currency; kNoLimit: none.
 [[nodiscard]] std::optional<SpendLimit> limit_of(Currency currency, std::int64_t most);

@@ -265,6 +265,10 @@ TEST_CASE("a search that leaves out GPU types has the space of a fleet without t
   model::Job job;
   job.global_batch = 64;
   CHECK(replica_counts(job, both, 1 << 20, splitting) == Shapes{1, 2, 3, 4, 5, 6, 7, 8});
+  // Samples are split as finely for a part of a fleet as beside the other types.
+  hierarchy.levels = {level_of({left_out, class_of(2, 1, 1)})};
+  hierarchy.levels.front().classes.back().device.name = "wanted";
+  CHECK(splitting_of(hierarchy, options).odd == Shapes{1, 3, 5, 7});
   const Space space = name_space(job, hierarchy, options);
   CHECK(space.shapes.size() == 1);
 }

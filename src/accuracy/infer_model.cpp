@@ -143,8 +143,7 @@ bool shards_eagerly(const Measurement& m, const cluster::GpuType& device) {
 
 namespace {
 
-/// Megatron-Bridge's recipes for performance, which its summary, items of its cards and its pages on performance are
-/// of.
+/// Runs by Megatron-Bridge's recipes for performance: its summary, items of its cards, its pages on performance.
 bool is_of_performance(const Measurement& m) {
   return names_any(
       m.source, {"bridge performance summary", "pretrain_performance", "pretrain_weak_scaling", "nemo-mbridge-perf"});

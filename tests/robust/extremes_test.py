@@ -71,7 +71,8 @@ EXPERTS = {"schema": "tangram.model/1", "name": "experts",
                             "moe": MOE_RUN,
                             "encoders": [{"name": "v", "hidden": 128, "layers": 2, "heads": 4, "ffn_hidden": 256, "mla": MLA,
                                           "moe": MOE_RUN, "tokens_per_sample": 128}]},
-           "training": {"sequence_length": 512, "global_batch_tokens": 8192, "routing_imbalance": 1.5}}
+           "training": {"sequence_length": 512, "global_batch_tokens": 8192, "routing_imbalance": 1.5,
+                        "precision": "fp8", "wide_layers": {"first": 1, "last": 1}}}
 BLOCK = {"hidden": 256, "heads": 8, "kv_heads": 4, "head_dim": 32, "ffn_hidden": 512, "norms_per_block": 2,
          "sliding_window": 128}
 BLOCKS = {"schema": "tangram.model/1", "name": "blocks",

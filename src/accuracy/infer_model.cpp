@@ -161,8 +161,8 @@ std::int64_t find_gradient_bytes(const Measurement& m, std::int64_t usual) {
 /// (MixedPrecisionConfig): so its precision-aware optimizer, which its script for performance asks for, has master
 /// copies and copies of gradients in fp32 (Megatron-Core, optimizer_config.py), as any other.
 std::string_view find_moments(const Measurement& m) {
-  const bool recipe = names_megatron_bridge(m.source) && names_any(m.model.name, {"deepseek", "moonlight"});
-  return m.moment_dtype.empty() && recipe ? "bf16" : m.moment_dtype;
+  if (!m.moment_dtype.empty() || !names_megatron_bridge(m.source)) return m.moment_dtype;
+  return names_any(m.model.name, {"deepseek", "moonlight"}) ? "bf16" : "";
 }
 
 /// Of Adam's two moments.

@@ -143,17 +143,17 @@ bool shards_eagerly(const Measurement& m, const cluster::GpuType& device) {
 
 namespace {
 
-/// Runs by Megatron-Bridge's recipes for performance: its summary, items of its cards, its pages on performance.
-bool is_of_performance(const Measurement& m) {
+/// Megatron-Bridge's recipes for performance, which its summary, items of its cards and its pages on performance are of
+/// (grad_reduce_in_fp32 = False in scripts/performance/configs and src/megatron/bridge/perf_recipes, v0.2.0 and later).
+bool reduces_in_16_bits(const Measurement& m) {
   return names_any(
       m.source, {"bridge performance summary", "pretrain_performance", "pretrain_weak_scaling", "nemo-mbridge-perf"});
 }
 
-/// As printed first of all; recipes for performance reduce in 16 bits (grad_reduce_in_fp32 = False in
-/// scripts/performance/configs and src/megatron/bridge/perf_recipes, v0.2.0 and later).
+/// As printed first of all.
 std::int64_t find_gradient_bytes(const Measurement& m, std::int64_t usual) {
   if (!m.gradient_dtype.empty()) return m.gradient_dtype == "fp32" ? 4 : 2;
-  return is_of_performance(m) ? 2 : usual;
+  return reduces_in_16_bits(m) ? 2 : usual;
 }
 
 /// As printed; in bf16 in Megatron-Bridge's recipes of DeepSeek-V3 and Moonlight (exp_avg_dtype in

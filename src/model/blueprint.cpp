@@ -36,19 +36,6 @@ bool has_type(const std::vector<BlockType>& types, std::string_view name) {
   return std::any_of(types.begin(), types.end(), [&](const BlockType& t) { return t.name == name; });
 }
 
-int add_type(std::vector<BlockType>& types, BlockType block) {
-  if (block.name.empty()) block.name = own_name(block);
-  const std::string base = block.name;
-  for (int copy = 2;; ++copy) {
-    const auto same = std::find(types.begin(), types.end(), block);
-    if (same != types.end()) return static_cast<int>(same - types.begin());
-    if (!has_type(types, block.name)) break;
-    block.name = fmt::format("{}-{}", base, copy);
-  }
-  types.push_back(std::move(block));
-  return static_cast<int>(types.size()) - 1;
-}
-
 double parameter_estimate(const Blueprint& blueprint) {
   double total = static_cast<double>(blueprint.frame.embedding_parameters() + blueprint.frame.head_parameters());
   for (const BlockType& block : blueprint.chain) total += static_cast<double>(parameters(block).total());
@@ -95,6 +82,19 @@ std::vector<Conflict> conflicts(const Blueprint& blueprint, const Job& job) {
                      "check hidden, layers, experts and vocabulary"});
   }
   return found;
+}
+
+int add_type(std::vector<BlockType>& types, BlockType block) {
+  if (block.name.empty()) block.name = own_name(block);
+  const std::string base = block.name;
+  for (int copy = 2;; ++copy) {
+    const auto same = std::find(types.begin(), types.end(), block);
+    if (same != types.end()) return static_cast<int>(same - types.begin());
+    if (!has_type(types, block.name)) break;
+    block.name = fmt::format("{}-{}", base, copy);
+  }
+  types.push_back(std::move(block));
+  return static_cast<int>(types.size()) - 1;
 }
 
 Model assemble(Blueprint blueprint, Job job) {

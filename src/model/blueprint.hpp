@@ -41,6 +41,9 @@ struct Conflict {
 };
 [[nodiscard]] std::vector<Conflict> conflicts(const Blueprint& blueprint, const Job& job);
 
+/// The index of a block type: of its equal, else it is added, under a name of its own.
+int add_type(std::vector<BlockType>& types, BlockType block);
+
 /// Puts both together: token counts, block types merged and named, digest. Requires conflicts() to be empty.
 [[nodiscard]] Model assemble(Blueprint blueprint, Job job);
 

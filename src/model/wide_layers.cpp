@@ -1,9 +1,8 @@
 #include <algorithm>
-#include <string>
 #include <string_view>
 
+#include "blueprint.hpp"
 #include "tangram/base/at.hpp"
-#include "tangram/model/model.hpp"
 
 namespace tangram::model {
 
@@ -28,19 +27,6 @@ BlockType with_width(BlockType type, bool wide) {
   return type;
 }
 
-/// Its own, or the same type of another name where that is taken.
-int index_of(std::vector<BlockType>& types, BlockType type) {
-  const std::string base = type.name;
-  for (int copy = 2;; ++copy) {
-    const auto same = std::ranges::find(types, type.name, &BlockType::name);
-    if (same == types.end()) break;
-    if (*same == type) return static_cast<int>(same - types.begin());
-    type.name = base + "-" + std::to_string(copy);
-  }
-  types.push_back(std::move(type));
-  return static_cast<int>(types.size()) - 1;
-}
-
 }  // namespace
 
 std::optional<Job> own_job(const BlockType& block, const Job& job) {
@@ -57,8 +43,7 @@ void set_wide_layers(Model& model) {
   const BlockRange decoder = decoder_of(model);
   std::vector<BlockType> types;
   for (int b = 0; b < model.block_count(); ++b) {
-    const int type = index_of(types, with_width(model.block(b), is_wide(wide, decoder, b)));
-    at(model.blocks, b) = type;
+    at(model.blocks, b) = add_type(types, with_width(model.block(b), is_wide(wide, decoder, b)));
   }
   model.types = std::move(types);
 }

@@ -142,6 +142,18 @@ TEST_CASE("a rate of FLOPs has the source's own count of an iteration, or none w
   CHECK(counted.derived);
 }
 
+TEST_CASE("a row may say which layers are in 16 bits, and of which type moments are") {
+  const Measurement m = row(R"("wide_layers": {"first": 1, "last": 5}, "optimizer_moments": "bf16")");
+  CHECK(m.wide_first == 1);
+  CHECK(m.wide_last == 5);
+  CHECK(m.moment_dtype == "bf16");
+  CHECK(row(R"("wide_layers": {"last": 5})").wide_first == 0);
+  CHECK(mistakes(R"("optimizer_moments": "int8")") ==
+        "1:24 \"optimizer_moments\" must be \"fp32\", \"bf16\" or \"fp8\"\n");
+  CHECK(mistakes(R"("max_mem_gb": 2, "memory_unit": "MB")") ==
+        "1:35 \"memory_unit\" must be \"GB\" (10^9 bytes) or \"GiB\"\n");
+}
+
 TEST_CASE("an encoder without a place, or with another, is a mistake") {
   CHECK(mistakes(R"("encoder": {"placement": "beside"})") ==
         "1:28 \"placement\" must be homogeneous, colocated or disjoint\n");
@@ -326,8 +338,6 @@ TEST_CASE("memory is read in four units") {
   CHECK(row(R"("max_mem_gb": 2, "source": "Megatron-Bridge's page")").peak_memory == 2e9);
   CHECK(row(R"("max_mem_gb": 2, "source": "Megatron-Bridge's page", "memory_unit": "GiB")").peak_memory == 2 * kGiB);
   CHECK_FALSE(row(R"("max_mem_gb": 2)").of_allocator);
-  CHECK(row(R"("wide_layers": {"last": 5})").wide_last == 5);
-  CHECK(row(R"("optimizer_moments": "bf16")").moment_dtype == "bf16");
   CHECK(row(R"("max_mem_mb": 512)").peak_memory == kGiB / 2);
   CHECK(row(R"("max_mem_mb": 512)").of_allocator);
   const Measurement stages = row(R"("stage_peak_allocated": "[18506.5 MB, 20480 MB, 13406MB]")");

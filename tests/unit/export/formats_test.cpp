@@ -41,6 +41,10 @@ std::string arguments_text(const plan::LaunchPlan& plan) {
   return all + " ";
 }
 
+bool is_told(const plan::LaunchPlan& plan, const std::string& arguments) {
+  return arguments_text(plan).find(" " + arguments + " ") != std::string::npos;
+}
+
 }  // namespace
 
 TEST_CASE("the example plans pass their check") {
@@ -102,9 +106,7 @@ TEST_CASE("megatron is told of the job's execution options") {
 
 TEST_CASE("megatron is told what products in 8 and 4 bits are scaled by, and that parameters are gathered so") {
   plan::LaunchPlan plan = example::unequal_stages();
-  const auto has = [&](const std::string& arguments) {
-    return arguments_text(plan).find(" " + arguments + " ") != std::string::npos;
-  };
+  const auto has = [&](const std::string& arguments) { return is_told(plan, arguments); };
   model::Job& job = plan.model.job;
   CHECK(has("--bf16"));
   CHECK_FALSE(has("--fp8-format hybrid"));
@@ -133,9 +135,7 @@ TEST_CASE("megatron is told what products in 8 and 4 bits are scaled by, and tha
 
 TEST_CASE("megatron is told of which types a precision-aware optimizer's moments are") {
   plan::LaunchPlan plan = example::unequal_stages();
-  const auto has = [&](const std::string& arguments) {
-    return arguments_text(plan).find(" " + arguments + " ") != std::string::npos;
-  };
+  const auto has = [&](const std::string& arguments) { return is_told(plan, arguments); };
   model::Job& job = plan.model.job;
   CHECK_FALSE(has("--use-precision-aware-optimizer"));
   job.optimizer.precision_aware = true;

@@ -111,6 +111,7 @@ Component restrict(const Program& program, std::vector<int> options) {
     append_row(program.least_forward, option, inner.least_forward);
     append_row(program.least_backward, option, inner.least_backward);
     append_row(program.drains, option, inner.drains);
+    append_row(program.work_before, option, inner.work_before);
   }
   part.options = std::move(options);
   return part;

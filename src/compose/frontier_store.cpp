@@ -126,6 +126,7 @@ int FrontierStore::want(const cluster::DeviceShape& shape, int samples, std::int
   for (const model::BlockType& type : model_.types) {
     entry.least_seconds.push_back(cost::least_gpu_seconds(model_, type, shape.device, limits_.profiles));
   }
+  entry.least_seconds_head = cost::least_gpu_seconds_head(model_, shape.device, limits_.profiles);
   entries_.push_back(std::move(entry));
   return static_cast<int>(entries_.size()) - 1;
 }

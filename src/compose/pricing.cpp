@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <tuple>
 
@@ -219,6 +220,21 @@ void add_interleaving(PricedProgram& priced, const cluster::IslandLevel& level, 
   }
 }
 
+// As parts of the least that a model can take on the GPUs: what is above it slows blocks that are alike by as much.
+std::vector<std::int64_t> work_before(const model::Model& model, const ShapePlans& entry) {
+  std::vector<double> seconds;
+  for (const int type : model.blocks) seconds.push_back(entry.least_seconds[static_cast<std::size_t>(type)]);
+  seconds.back() += entry.least_seconds_head;
+  const double all = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  static constexpr double kParts = 1 << 30;
+  std::vector<std::int64_t> before{0};
+  for (const double part : seconds) {
+    const auto work = all > 0 ? static_cast<std::int64_t>(part / all * kParts) : 0;
+    before.push_back(before.back() + std::max<std::int64_t>(1, work));
+  }
+  return before;
+}
+
 void add_prices(PricedProgram& priced, const model::Model& model, const CutPoints& cuts,
                 const cluster::IslandLevel& level) {
   chain::Program& program = priced.program;
@@ -383,7 +399,12 @@ PricedProgram relaxed_program(const model::Model& model, const cluster::IslandLe
   program.signature = {program.blocks + 1, signatures.ids()};
   add_options(priced, shares);
   add_prices(priced, model, signatures.cuts(), level);
-  if (setting.chunks > 1) add_interleaving(priced, level, signatures.chunked().cut_bytes());
+  if (setting.chunks > 1) {
+    add_interleaving(priced, level, signatures.chunked().cut_bytes());
+    for (const auto& parts : priced.parts) {
+      program.work_before.add_row(work_before(model, store.at(parts.front().entry)));
+    }
+  }
   program.frontiers = {priced.parts.size(), signatures.size()};
   program.least_forward = {priced.parts.size(), signatures.size(), INT64_MAX};
   program.least_backward = program.least_forward;

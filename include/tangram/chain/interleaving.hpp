@@ -36,7 +36,8 @@ template <std::integral Count>
 /// A program of v > 1 chunks counts passes of one chunk: M is v times the microbatches, F, T and A - T are those of a
 /// v-th of a stage's blocks (the synchronisation of all), n_max the passes that memory holds. A stage with d behind it
 /// has 2d + 1 passes in flight, and holds (v - 1) G more (arXiv 2104.04473, section 2.2; Megatron-LM's schedules.py).
-/// Closed forms take all chunks of a stage for equally long; timetables know their blocks.
+/// Closed forms take all chunks of a stage for equally long; timetables know their blocks
+/// (Program::work_before).
 struct Interleaving {
   std::int64_t chunks = 1;  ///< v; 1: none
   /// A stage waits until what it sends forward has been received; gradients are sent beside the passes.
@@ -44,10 +45,6 @@ struct Interleaving {
   std::vector<MicrobatchGroup> groups;  ///< ascending
   Grid<Price> around;                   ///< from the last stage back to the first, by their keys
 
-  /// What a pass of a chunk takes of a stage of so many blocks, where a pass takes `mean` in the mean over its chunks.
-  [[nodiscard]] std::int64_t pass_of(std::int64_t mean, std::int64_t blocks, std::int64_t chunk) const {
-    return mean * chunks * chunk_size(blocks, chunks, chunk) / blocks;
-  }
   /// The smallest group of pipelines of so many stages; 0: there is none.
   [[nodiscard]] std::int64_t least_group(std::int64_t stages) const {
     for (const MicrobatchGroup& group : groups) {

@@ -76,6 +76,9 @@ struct Program {
   bool zero_bubble = false;
   /// More than one model chunk a stage: numbers are then of passes of one chunk, see there. Asks for classic warm-ups.
   Interleaving interleaving;
+  /// By option and block of the model, where chunks are interleaved: how long the blocks in front of it take there, in
+  /// any unit; empty: all blocks take equally long.
+  Grid<std::int64_t> work_before;
   std::vector<Grid<Price>> prices;  ///< [kind of cut], by the keys of the stages in front of it and behind
 
   [[nodiscard]] std::int64_t spend_of(const Option& option) const {
@@ -102,10 +105,9 @@ struct Program {
   /// By how many microbatches (interleaved: passes) a classic warm-up is longer than that of the stage behind.
   [[nodiscard]] std::int64_t warmup_step() const { return is_interleaved() ? 2 : 1; }
   [[nodiscard]] int signature_of(int first, int last) const { return signature(first, last); }
-  /// Of the model, between two cuts.
-  [[nodiscard]] int blocks_between(int first, int last) const {
-    return blocks_before.empty() ? last - first : at(blocks_before, last) - at(blocks_before, first);
-  }
+  /// Of the model, in front of a cut and between two cuts.
+  [[nodiscard]] int block_at(int cut) const { return blocks_before.empty() ? cut : at(blocks_before, cut); }
+  [[nodiscard]] int blocks_between(int first, int last) const { return block_at(last) - block_at(first); }
   [[nodiscard]] const std::vector<Candidate>& frontier(int option, int signature_id) const {
     return frontiers(option, signature_id);
   }

@@ -1,6 +1,7 @@
 #include "interleaved_timetable.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "tangram/base/at.hpp"
@@ -46,10 +47,9 @@ class InterleavedRun {
     for (std::int64_t s = 0; s < count; ++s) {
       const Candidate& plan = at(chain.stages, s).candidate;
       ChunkedStage worker;
-      const int blocks = program.blocks_between(at(chain.stages, s).first, at(chain.stages, s).last);
-      for (std::int64_t c = 0; c < chunks_; ++c) {
-        worker.forward.push_back(program.interleaving.pass_of(plan.F, blocks, c));
-        worker.backward.push_back(program.interleaving.pass_of(plan.T - plan.F, blocks, c));
+      for (const double share : chunk_shares(program, at(chain.stages, s))) {
+        worker.forward.push_back(pass_of_chunk(program, plan.F, share));
+        worker.backward.push_back(pass_of_chunk(program, plan.T - plan.F, share));
       }
       worker.warmup = std::min(passes_, 2 * (count - 1 - s) + (chunks_ - 1) * group_);
       worker.inputs.assign(chunks_, passes_ / chunks_, kNotHere);
@@ -139,6 +139,28 @@ class InterleavedRun {
 };
 
 }  // namespace
+
+std::vector<double> chunk_shares(const Program& program, const ChainStage& stage) {
+  const Grid<std::int64_t>& before = program.work_before;
+  const auto work_before = [&](int block) {
+    return before.empty() ? static_cast<double>(block) : static_cast<double>(before(stage.option, block));
+  };
+  const auto chunks = static_cast<int>(program.interleaving.chunks);
+  const int blocks = program.blocks_between(stage.first, stage.last);
+  int first = program.block_at(stage.first);
+  const double all = work_before(first + blocks) - work_before(first);
+  std::vector<double> shares;
+  for (int c = 0; c < chunks; ++c) {
+    const int last = first + chunk_size(blocks, chunks, c);
+    shares.push_back((work_before(last) - work_before(first)) / all);
+    first = last;
+  }
+  return shares;
+}
+
+std::int64_t pass_of_chunk(const Program& program, std::int64_t mean, double share) {
+  return std::llround(static_cast<double>(mean * program.interleaving.chunks) * share);
+}
 
 std::vector<std::int64_t> interleaved_ends(const Program& program, const Chain& chain) {
   return InterleavedRun(program, chain).ends();

@@ -133,15 +133,12 @@ StageWork work_of(const Program& program, const ChainStage& stage) {
   const Candidate& plan = stage.candidate;
   if (program.zero_bubble) return {program.microbatches * plan.T, plan.F, plan.passage()};
   if (!program.is_interleaved()) return {program.microbatches * plan.T, plan.T, plan.T};
-  const Interleaving& interleaving = program.interleaving;
-  const auto of_chunk = [&](std::int64_t chunk) {
-    const int blocks = program.blocks_between(stage.first, stage.last);
-    return interleaving.pass_of(plan.F, blocks, chunk) + interleaving.pass_of(plan.T - plan.F, blocks, chunk);
+  const std::vector<double> shares = chunk_shares(program, stage);
+  const auto pass = [&](double share) {
+    return pass_of_chunk(program, plan.F, share) + pass_of_chunk(program, plan.T - plan.F, share);
   };
-  StageWork work{0, of_chunk(0), of_chunk(0)};
-  for (std::int64_t c = 0; c < interleaving.chunks; ++c) {
-    work.all += program.microbatches / interleaving.chunks * of_chunk(c);
-  }
+  StageWork work{0, pass(shares.front()), pass(shares.front())};
+  for (const double share : shares) work.all += program.microbatches / program.interleaving.chunks * pass(share);
   return work;
 }
 

@@ -173,10 +173,17 @@ class PeriodSearch {
     result_.bound = std::min(result_.bound, window.bound);
   }
 
+  // Where no chain is of interest by closed form, one may be pass by pass.
   void look_near_best(std::int64_t lowest, std::int64_t highest) {
-    if (!limits_.timed || !tuning().cuts.timetable_pool || incumbent_.chains().empty() || tuning().beam <= 0) return;
+    if (!limits_.timed || !tuning().cuts.timetable_pool || tuning().beam <= 0) return;
     PoolQuery query{lowest, highest, limits_.timed_incumbent, tuning().beam, incumbent_.chains()};
     query.starts = static_cast<std::size_t>(tuning().local_starts);
+    query.most_of_fill = tuning().reach_of_fill;
+    if (query.chains.empty()) {
+      if (limits_.incumbent == kNever) return;
+      const auto beyond = tuning().reach_beyond * static_cast<double>(limits_.incumbent);
+      query.slowest = limits_.incumbent + static_cast<std::int64_t>(beyond);
+    }
     SolutionPool near = fill_pool(ground_, fastest_, query);
     result_.beam_labels += near.labels;
     for (const TimedChain& timed : near.timed) {
@@ -193,6 +200,7 @@ class PeriodSearch {
     query.starts = static_cast<std::size_t>(tuning().local_starts_alone);
     query.least_time_share = tuning().start_above_alone;
     query.slowest = limits_.incumbent;
+    query.most_of_fill = tuning().most_of_fill;
     SolutionPool near = fill_pool(ground_, fastest_, query);
     result_.beam_labels = near.labels;
     result_.timed = std::move(near.timed);

@@ -66,17 +66,19 @@ class FewestGpus {
     return gain_ ? std::min(kSimulatedSlack, 1 + 2 * *gain_) : kSimulatedSlack;
   }
 
-  void note_gain(const SearchResult& found, const std::vector<Shown>& plans) {
+  void note_gain(const std::vector<Shown>& plans) {
     if (plans.empty()) return;
-    const Nanoseconds fastest = std::ranges::min_element(plans, {}, &Shown::time)->time;
-    const double gain = found.best.front().closed_form.as_double() / fastest.as_double() - 1;
+    const auto closed_form = [](const Shown& shown) { return shown.plan.closed_form; };
+    const Nanoseconds best = std::ranges::min(plans, {}, closed_form).plan.closed_form;
+    const Nanoseconds fastest = std::ranges::min(plans, {}, &Shown::time).time;
+    const double gain = best.as_double() / fastest.as_double() - 1;
     gain_ = std::max(gain_.value_or(0), gain);
   }
 
   // Whether a search under the limit has plans that make the time.
   bool take(SearchResult found, std::int64_t limit, bool all_types = true) {
     std::vector<Shown> plans = walk_.shown_within(found, Nanoseconds::max());
-    note_gain(found, plans);
+    note_gain(plans);
     std::erase_if(plans, [&](const Shown& plan) { return plan.time > longest_; });
     const bool enough = !plans.empty();
     if (enough) {

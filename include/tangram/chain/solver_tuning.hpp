@@ -72,6 +72,7 @@ struct SolverTuning {
   // Timetables.
   double timetable_reach = 0.1;    ///< closed forms above the best by at most this share are looked at pass by pass
   double reach_of_fill = 0.6;      ///< and by this part of what fills and drains the pipeline: measured, not proven
+  double reach_beyond = 0.03;      ///< above the incumbent, where no chain is better by closed form
   double most_of_fill = 0.9;       ///< likewise, where few stages follow the one that sets the period
   int local_starts = 8;            ///< chains that are improved by local search
   int local_starts_alone = 128;    ///< and where only timetables are looked for

@@ -1,7 +1,6 @@
 #include "interleaved_timetable.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "tangram/base/at.hpp"
@@ -21,8 +20,7 @@ struct ChunkLink {
 
 // One stage on its way through the iteration.
 struct ChunkedStage {
-  std::vector<std::int64_t> forward;  // by chunk, of a pass
-  std::vector<std::int64_t> backward;
+  std::vector<ChunkTime> passes;  // by chunk
   std::int64_t warmup = 0;
   std::int64_t forwards = 0;  // done so far
   std::int64_t backwards = 0;
@@ -45,12 +43,8 @@ class InterleavedRun {
         sends_block_(program.interleaving.sends_block) {
     const auto count = static_cast<std::int64_t>(chain.stages.size());
     for (std::int64_t s = 0; s < count; ++s) {
-      const Candidate& plan = at(chain.stages, s).candidate;
       ChunkedStage worker;
-      for (const double share : chunk_shares(program, at(chain.stages, s))) {
-        worker.forward.push_back(pass_of_chunk(program, plan.F, share));
-        worker.backward.push_back(pass_of_chunk(program, plan.T - plan.F, share));
-      }
+      worker.passes = chunk_times(program, at(chain.stages, s));
       worker.warmup = std::min(passes_, 2 * (count - 1 - s) + (chunks_ - 1) * group_);
       worker.inputs.assign(chunks_, passes_ / chunks_, kNotHere);
       worker.output_grads.assign(chunks_, passes_ / chunks_, kNotHere);
@@ -95,7 +89,7 @@ class InterleavedRun {
     const ChunkPass pass = pass_at(self.forwards);
     const std::int64_t ready = self.inputs(pass.chunk, pass.microbatch);
     if (ready == kNotHere) return false;
-    self.free_at = std::max(self.free_at, ready) + at(self.forward, pass.chunk);
+    self.free_at = std::max(self.free_at, ready) + at(self.passes, pass.chunk).forward;
     ++self.forwards;
     const bool is_last = s + 1 == workers_.size();
     if (is_last && pass.chunk + 1 == chunks_) return true;
@@ -113,7 +107,7 @@ class InterleavedRun {
     pass.chunk = chunks_ - 1 - pass.chunk;
     const std::int64_t ready = self.output_grads(pass.chunk, pass.microbatch);
     if (ready == kNotHere) return false;
-    self.free_at = std::max(self.free_at, ready) + at(self.backward, pass.chunk);
+    self.free_at = std::max(self.free_at, ready) + at(self.passes, pass.chunk).backward;
     ++self.backwards;
     if (s == 0 && pass.chunk == 0) return true;
     const std::size_t before = s == 0 ? workers_.size() - 1 : s - 1;
@@ -140,26 +134,25 @@ class InterleavedRun {
 
 }  // namespace
 
-std::vector<double> chunk_shares(const Program& program, const ChainStage& stage) {
-  const Grid<std::int64_t>& before = program.work_before;
+std::vector<ChunkTime> chunk_times(const Program& program, const ChainStage& stage) {
   const auto work_before = [&](int block) {
-    return before.empty() ? static_cast<double>(block) : static_cast<double>(before(stage.option, block));
+    return program.work_before.empty() ? block : program.work_before(stage.option, block);
   };
   const auto chunks = static_cast<int>(program.interleaving.chunks);
   const int blocks = program.blocks_between(stage.first, stage.last);
   int first = program.block_at(stage.first);
-  const double all = work_before(first + blocks) - work_before(first);
-  std::vector<double> shares;
+  const auto all = static_cast<double>(work_before(first + blocks) - work_before(first));
+  std::vector<ChunkTime> times;
   for (int c = 0; c < chunks; ++c) {
     const int last = first + chunk_size(blocks, chunks, c);
-    shares.push_back((work_before(last) - work_before(first)) / all);
+    const auto own = static_cast<double>(work_before(last) - work_before(first));
+    const auto pass = [&](std::int64_t mean) {
+      return static_cast<std::int64_t>(static_cast<double>(mean * chunks) * own / all);
+    };
+    times.push_back({pass(stage.candidate.F), pass(stage.candidate.T - stage.candidate.F)});
     first = last;
   }
-  return shares;
-}
-
-std::int64_t pass_of_chunk(const Program& program, std::int64_t mean, double share) {
-  return std::llround(static_cast<double>(mean * program.interleaving.chunks) * share);
+  return times;
 }
 
 std::vector<std::int64_t> interleaved_ends(const Program& program, const Chain& chain) {

@@ -15,11 +15,14 @@
 
 namespace tangram::chain {
 
-/// Of an interleaved stage's work what each of its chunks is: as Program::work_before says, together 1.
-[[nodiscard]] std::vector<double> chunk_shares(const Program& program, const ChainStage& stage);
+/// What passes of a chunk take, ns.
+struct ChunkTime {
+  std::int64_t forward = 0;
+  std::int64_t backward = 0;
+};
 
-/// What a pass of such a chunk takes where one takes `mean` in the mean over the stage's chunks, ns.
-[[nodiscard]] std::int64_t pass_of_chunk(const Program& program, std::int64_t mean, double share);
+/// By chunk of an interleaved stage, as Program::work_before says what its blocks take of the whole.
+[[nodiscard]] std::vector<ChunkTime> chunk_times(const Program& program, const ChainStage& stage);
 
 /// [stage] ns. `chain` is as evaluate() leaves it: its group counts. O(S M), M in passes.
 [[nodiscard]] std::vector<std::int64_t> interleaved_ends(const Program& program, const Chain& chain);

@@ -56,7 +56,7 @@ class Explorer {
     const Chain& front = query_.chains.front();
     const auto flow = static_cast<double>(program_.microbatches * front.period);
     const auto best = static_cast<double>(front.time);
-    const double further = std::min(tuning_.timetable_reach * best, tuning_.reach_of_fill * std::max(0.0, best - flow));
+    const double further = std::min(tuning_.timetable_reach * best, query_.most_of_fill * std::max(0.0, best - flow));
     return std::min(query_.slowest, static_cast<std::int64_t>(best + further));
   }
 
@@ -66,7 +66,7 @@ class Explorer {
     if (!query_.chains.empty() || query_.incumbent == kNever) return kNever;
     const auto flow = static_cast<double>(program_.microbatches * period);
     const auto slowest =
-        (static_cast<double>(query_.incumbent) - tuning_.most_of_fill * flow) / (1 - tuning_.most_of_fill);
+        (static_cast<double>(query_.incumbent) - query_.most_of_fill * flow) / (1 - query_.most_of_fill);
     return slowest < static_cast<double>(kLongestPeriod) ? static_cast<std::int64_t>(slowest) : kNever;
   }
 

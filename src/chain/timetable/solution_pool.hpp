@@ -24,6 +24,8 @@ struct PoolQuery {
   /// Closed forms of at least so much are of no interest. Where no chain was found before, nothing else says how far to
   /// look.
   std::int64_t slowest = INT64_MAX;
+  /// A timetable is below its closed form by no more than this part of what fills and drains the pipeline.
+  double most_of_fill = 0;
 };
 
 struct SolutionPool {

@@ -133,12 +133,12 @@ StageWork work_of(const Program& program, const ChainStage& stage) {
   const Candidate& plan = stage.candidate;
   if (program.zero_bubble) return {program.microbatches * plan.T, plan.F, plan.passage()};
   if (!program.is_interleaved()) return {program.microbatches * plan.T, plan.T, plan.T};
-  const std::vector<double> shares = chunk_shares(program, stage);
-  const auto pass = [&](double share) {
-    return pass_of_chunk(program, plan.F, share) + pass_of_chunk(program, plan.T - plan.F, share);
-  };
-  StageWork work{0, pass(shares.front()), pass(shares.front())};
-  for (const double share : shares) work.all += program.microbatches / program.interleaving.chunks * pass(share);
+  const std::vector<ChunkTime> passes = chunk_times(program, stage);
+  const std::int64_t first = passes.front().forward + passes.front().backward;
+  StageWork work{0, first, first};
+  for (const ChunkTime& pass : passes) {
+    work.all += program.microbatches / program.interleaving.chunks * (pass.forward + pass.backward);
+  }
   return work;
 }
 

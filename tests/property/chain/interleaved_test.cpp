@@ -51,6 +51,15 @@ void interleave(std::mt19937_64& random, bool sends_block, Program& program) {
   }
 }
 
+// Blocks take as long as others, or up to four times as long.
+void weigh_blocks(std::mt19937_64& random, Program& program) {
+  for (std::size_t option = 0; option < program.options.size(); ++option) {
+    std::vector<std::int64_t> before{0};
+    for (int block = 0; block < program.blocks; ++block) before.push_back(before.back() + any(random, 1, 4));
+    program.work_before.add_row(before);
+  }
+}
+
 // The closed form takes chunks for equally long.
 bool has_equal_chunks(const Program& program, const Chain& chain) {
   return std::ranges::all_of(chain.stages, [&](const ChainStage& stage) {
@@ -121,6 +130,7 @@ TEST_CASE("bounds and cuts may be off without another optimum of several model c
 
 TEST_CASE("timetables of several model chunks are what the simulator says, for chains and for changed ones") {
   std::mt19937_64 random(61);
+  std::mt19937_64 weights(67);
   int better = 0;
   std::vector<double> shares;
   for (int i = 0; i < cases(3000); ++i) {
@@ -129,6 +139,8 @@ TEST_CASE("timetables of several model chunks are what the simulator says, for c
     flavour.tight_memory = i % 3 == 0;
     Program program = random_program(random, flavour);
     interleave(random, i % 2 == 0, program);
+    const bool is_uneven = i % 4 > 1;
+    if (is_uneven) weigh_blocks(weights, program);
     ProgramLimits limits;
     limits.timed = true;
     const ProgramResult result = solve(program, limits);
@@ -140,7 +152,7 @@ TEST_CASE("timetables of several model chunks are what the simulator says, for c
       REQUIRE(time == simulated_interleaved(program, chain));
       REQUIRE(time >= least_time(program, chain));
       fastest = std::min(fastest, time);
-      if (has_equal_chunks(program, chain)) {
+      if (!is_uneven && has_equal_chunks(program, chain)) {
         shares.push_back(static_cast<double>(time) / static_cast<double>(chain.time));
       }
     }
@@ -151,7 +163,7 @@ TEST_CASE("timetables of several model chunks are what the simulator says, for c
     if (!result.timed.empty()) better += result.timed.front().time < fastest ? 1 : 0;
   }
   CHECK(better >= enough(30));
-  REQUIRE(static_cast<int>(shares.size()) >= enough(100));
+  REQUIRE(static_cast<int>(shares.size()) >= enough(50));
   std::ranges::sort(shares);
   CHECK(shares[shares.size() / 2] > 0.9);
   CHECK(shares[shares.size() / 2] < 1.02);

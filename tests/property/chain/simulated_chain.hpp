@@ -58,10 +58,18 @@ namespace tangram::tests {
     simulate::SimPart part{{}, {}, Nanoseconds(plan.A - plan.T), Nanoseconds(plan.o)};
     const std::int64_t chunks = program.interleaving.chunks;
     const std::int64_t blocks = chain.stages[s].last - chain.stages[s].first;
+    const auto work = [&](std::int64_t first, std::int64_t last) {
+      if (program.work_before.empty()) return last - first;
+      return program.work_before(chain.stages[s].option, last) - program.work_before(chain.stages[s].option, first);
+    };
+    std::int64_t first = chain.stages[s].first;
+    const std::int64_t all = work(first, first + blocks);
     for (std::int64_t c = 0; c < chunks; ++c) {
-      const std::int64_t own = blocks / chunks + (c >= chunks - blocks % chunks ? 1 : 0);
+      const std::int64_t last = first + blocks / chunks + (c >= chunks - blocks % chunks ? 1 : 0);
+      const std::int64_t own = work(first, last);
       part.chunks.push_back(
-          {Nanoseconds(plan.F * chunks * own / blocks), Nanoseconds((plan.T - plan.F) * chunks * own / blocks)});
+          {Nanoseconds(plan.F * chunks * own / all), Nanoseconds((plan.T - plan.F) * chunks * own / all)});
+      first = last;
     }
     simulate::SimStage stage;
     stage.parts.push_back(std::move(part));

@@ -57,6 +57,7 @@ TEST_CASE("timetables are what the simulator says, and improved by local search 
   int below_form = 0;
   int better = 0;
   int warmer = 0;
+  int found_beyond = 0;  // where no chain is of interest by closed form
   for (int i = 0; i < cases(4000); ++i) {
     Flavour flavour;
     flavour.most_microbatches = i % 2 == 0 ? 9 : 24;
@@ -88,8 +89,19 @@ TEST_CASE("timetables are what the simulator says, and improved by local search 
     REQUIRE(std::ranges::is_sorted(result.timed, {}, &TimedChain::time));
     REQUIRE(result.timed.front().time <= fastest);
     better += result.timed.front().time < fastest ? 1 : 0;
+    limits.incumbent = result.chains.front().time;
+    const ProgramResult again = solve(program, limits);
+    REQUIRE(again.chains.empty());
+    REQUIRE(again.bound >= limits.incumbent);
+    for (const TimedChain& timed : again.timed) {
+      check_chain(program, timed.chain);
+      REQUIRE(timed.time == simulated(program, timed.chain));
+    }
+    if (again.timed.empty()) continue;
+    found_beyond += again.timed.front().time < limits.incumbent ? 1 : 0;
   }
   CHECK(below_form >= enough(500));
   CHECK(better >= enough(300));
+  CHECK(found_beyond >= enough(100));
   CHECK(warmer >= enough(50));
 }

@@ -129,7 +129,7 @@ void add_precision(const model::Job& job, List& list) {
     list.value("fp8-format", one_format ? "e4m3" : "hybrid").value("fp8-recipe", to_string(job.fp8_recipe));
   }
   if (job.precision == DType::kFp4) list.value("fp4-format", "e2m1").value("fp4-recipe", "nvfp4");
-  if (is_narrow(job.precision) && job.wide_layers != model::WideLayers{}) {
+  if (has_wide_layers(job)) {
     list.flag("first-last-layers-bf16")
         .value("num-layers-at-start-in-bf16", job.wide_layers.first)
         .value("num-layers-at-end-in-bf16", job.wide_layers.last);

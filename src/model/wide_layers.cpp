@@ -36,8 +36,10 @@ std::optional<Job> own_job(const BlockType& block, const Job& job) {
   return own;
 }
 
+bool has_wide_layers(const Job& job) { return is_narrow(job.precision) && job.wide_layers != WideLayers{}; }
+
 void set_wide_layers(Model& model) {
-  const WideLayers wide = is_narrow(model.job.precision) ? model.job.wide_layers : WideLayers{};
+  const WideLayers wide = has_wide_layers(model.job) ? model.job.wide_layers : WideLayers{};
   const bool had = std::ranges::any_of(model.types, &BlockType::wide);
   if (wide == WideLayers{} && !had) return;
   const BlockRange decoder = decoder_of(model);

@@ -40,7 +40,7 @@ void refuse_interleaved(Rules& rules, const LaunchPlan& plan, const std::vector<
 }
 
 bool has_wide_layers_in_fp8(const model::Job& job) {
-  return job.precision == DType::kFp8 && job.wide_layers != model::WideLayers{};
+  return job.precision == DType::kFp8 && has_wide_layers(job);
 }
 
 // --num-layers-at-start-in-bf16 and --num-layers-at-end-in-bf16 (TransformerConfig.__post_init__).

@@ -67,7 +67,7 @@ void refuse_options(Rules& rules, const model::Model& model, const runtime::Exec
   if (is_narrow(job.precision) && job.narrow_parameters && !has.narrow_parameters) {
     rules.refuse(prefix + "_NARROW_PARAMETERS", {}, "parameters have two bytes: narrow_parameters is false");
   }
-  if (is_narrow(job.precision) && job.wide_layers != model::WideLayers{} && !has.wide_layers) {
+  if (has_wide_layers(job) && !has.wide_layers) {
     rules.refuse(prefix + "_WIDE_LAYERS", {}, "layers at the ends compute in what others do: no wide_layers");
   }
   if (job.optimizer.precision_aware && !has.precision_aware) {

@@ -323,6 +323,8 @@ struct JobOverrides {
 /// said: read_model documents them.
 void set_precision(Job& job, DType precision);
 
+/// Whether layers of the job at either end compute in 16 bits where the others do in fewer.
+[[nodiscard]] bool has_wide_layers(const Job& job);
 /// Marks the layers that the job's wide_layers names, under fp8 and fp4, and no others; types are split for it.
 void set_wide_layers(Model& model);
 

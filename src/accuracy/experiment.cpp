@@ -331,7 +331,8 @@ void restrict_methods(Experiment& experiment, const cluster::ExchangeMethods& me
   experiment.blocking_transfers = true;
 }
 
-Expected<Experiment> express(const Measurement& printed, std::span<const cluster::GpuType> devices) {
+Expected<Experiment> express(const Measurement& printed, std::span<const cluster::GpuType> all_devices) {
+  const std::vector<cluster::GpuType> devices = devices_of_the_time(printed, all_devices);
   const auto machine = build_machine(printed, devices);
   if (!machine) return tl::unexpected(machine.error());
   if (auto missing = why_incomplete(printed)) return fail(*missing);

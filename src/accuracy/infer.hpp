@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tangram/accuracy/experiment.hpp"
 #include "tangram/accuracy/measurement.hpp"
@@ -54,6 +55,10 @@ inline constexpr std::string_view kMegatronDeepSpeed = "Megatron-DeepSpeed";
 
 /// Attention kernel, fused kernels and CUDA graphs of the software that ran.
 void set_kernels(model::Job& job, const Measurement& measurement, const cluster::GpuType& device);
+
+/// The GPU types with the attention kernels of the time of the software that ran.
+[[nodiscard]] std::vector<cluster::GpuType> devices_of_the_time(const Measurement& measurement,
+                                                                std::span<const cluster::GpuType> devices);
 
 /// What a configuration says instead.
 void set_printed(model::Job& job, const KernelFacts& printed);

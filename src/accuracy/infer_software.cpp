@@ -57,9 +57,10 @@ model::CudaGraphs find_graphs(const Measurement& m, const cluster::GpuType& devi
   const bool mlperf = names_any(m.source, {"mlperf"}) && device.vendor == "nvidia" && is_recent(device);
   if (facts.captured_by.empty() && mlperf) return model::CudaGraphs::kStep;
   if (facts.captured_by.empty() || facts.captured_by == "none") return model::CudaGraphs::kNone;
+  const auto captures = [&](std::string_view part) { return std::ranges::count(facts.scope, part) > 0; };
+  if (captures("layer")) return model::CudaGraphs::kBlocks;
   if (facts.captured_by != "transformer_engine") return model::CudaGraphs::kStep;
-  const bool attention = facts.scope.empty() || std::ranges::count(facts.scope, "attn") > 0;
-  return attention ? model::CudaGraphs::kBlocks : model::CudaGraphs::kNone;
+  return facts.scope.empty() || captures("attn") ? model::CudaGraphs::kBlocks : model::CudaGraphs::kNone;
 }
 
 /// Trainers younger than FlashAttention-2, which they take from its authors' package or from PyTorch.
@@ -100,7 +101,26 @@ double find_imbalance(const ExpertFacts& facts, double usual) {
   return facts.balance == "natural" ? kNatural : usual;
 }
 
+/// NVIDIA's containers of 2025 had cuDNN 9.8 to 9.15, submissions to MLPerf v5.0 and v5.1 are made of them.
+bool runs_early_kernels(const Measurement& m) {
+  return names_any(m.source, {"performance summary, 25.", "recipes v25.", "mlperf training v5."});
+}
+
+void take_early_kernels(cluster::NativeAttention& native) {
+  if (native.early_forward_extra_keys > 0) native.forward_extra_keys = native.early_forward_extra_keys;
+  if (native.early_backward_extra_keys > 0) native.backward_extra_keys = native.early_backward_extra_keys;
+}
+
 }  // namespace
+
+std::vector<cluster::GpuType> devices_of_the_time(const Measurement& m, std::span<const cluster::GpuType> devices) {
+  std::vector<cluster::GpuType> own(devices.begin(), devices.end());
+  if (!runs_early_kernels(m)) return own;
+  for (cluster::GpuType& device : own) {
+    if (device.compute.native_attention) take_early_kernels(*device.compute.native_attention);
+  }
+  return own;
+}
 
 void set_kernels(model::Job& job, const Measurement& m, const cluster::GpuType& device) {
   const bool vendor = has_vendor_kernels(m, device);

@@ -186,6 +186,9 @@ class RecordReader {
                    read_if("backward_extra_head_dim", native.backward_extra_head_dim, kWidth);
                    read_if("forward_least_head_dim", native.forward_least_head_dim, kWidth);
                    read_if("backward_least_head_dim", native.backward_least_head_dim, kWidth);
+                   read_if("widest_value_dim", native.widest_value_dim, kWidth);
+                   read_if("early_forward_extra_keys", native.early_forward_extra_keys, kKeys);
+                   read_if("early_backward_extra_keys", native.early_backward_extra_keys, kKeys);
                  });
   }
 
@@ -243,6 +246,9 @@ nlohmann::ordered_json native_attention_json(const NativeAttention& native) {
   write_if("backward_extra_head_dim", native.backward_extra_head_dim);
   write_if("forward_least_head_dim", native.forward_least_head_dim);
   write_if("backward_least_head_dim", native.backward_least_head_dim);
+  write_if("widest_value_dim", native.widest_value_dim);
+  write_if("early_forward_extra_keys", native.early_forward_extra_keys);
+  write_if("early_backward_extra_keys", native.early_backward_extra_keys);
   if (!native.source.empty()) record["source"] = native.source;
   return record;
 }

@@ -20,6 +20,8 @@
 //                                              "head_dim_multiple": 64,             // left out: heads are not padded
 //                                              "forward_extra_head_dim": 56, "backward_extra_head_dim": 44,  // or 0
 //                                              "forward_least_head_dim": 128, "backward_least_head_dim": 90,  // or 0
+//                                              "widest_value_dim": 128,             // or 0: of all widths
+//                                              "early_forward_extra_keys": 1340, "early_backward_extra_keys": 1590,
 //                                              "source": "..." } },
 //       "price_per_hour_usd": 3.43, "source": "NVIDIA A100 datasheet"
 //     },

@@ -12,6 +12,9 @@ BytesPerSecond slower_pair(BytesPerSecond a, BytesPerSecond b) {
   return a.value() > 0 && b.value() > 0 ? std::min(a, b) : std::max(a, b);
 }
 
+// 0: none is too wide.
+double narrower(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
+
 // A GPU without figures has kernels of all generations alone.
 std::optional<NativeAttention> slower_kernels(const std::optional<NativeAttention>& a,
                                               const std::optional<NativeAttention>& b) {
@@ -26,6 +29,9 @@ std::optional<NativeAttention> slower_kernels(const std::optional<NativeAttentio
   slower.backward_extra_head_dim = std::max(a->backward_extra_head_dim, b->backward_extra_head_dim);
   slower.forward_least_head_dim = std::max(a->forward_least_head_dim, b->forward_least_head_dim);
   slower.backward_least_head_dim = std::max(a->backward_least_head_dim, b->backward_least_head_dim);
+  slower.widest_value_dim = narrower(a->widest_value_dim, b->widest_value_dim);
+  slower.early_forward_extra_keys = std::max(a->early_forward_extra_keys, b->early_forward_extra_keys);
+  slower.early_backward_extra_keys = std::max(a->early_backward_extra_keys, b->early_backward_extra_keys);
   return slower;
 }
 

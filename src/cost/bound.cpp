@@ -25,7 +25,8 @@ double least_gpu_seconds(const model::Model& model, const model::BlockType& bloc
   const double attention = attention_forward_flops(block).value();
   const double linear = model::forward_flops(model::plain(block)).value() - attention;
   // Extra keys only add to it.
-  const double core = std::max({rates.attention, rates.fused_forward, rates.fused_backward});
+  const double core =
+      std::max({rates.attention, rates.fused_forward, rates.fused_backward, rates.wide_forward, rates.wide_backward});
   const model::Gradients& gradients = block.gradients;
   const double products = seconds(linear, rates.matrix);
   const double of_attention = seconds(attention, core);

@@ -120,6 +120,9 @@ void set_fused_attention(DeviceRates& rates, const cluster::ComputeCalibration& 
   rates.backward_extra_head_dim = native.backward_extra_head_dim;
   rates.forward_least_head_dim = native.forward_least_head_dim;
   rates.backward_least_head_dim = native.backward_least_head_dim;
+  rates.widest_value_dim = native.widest_value_dim;
+  rates.wide_forward = peak * compute.attention_forward;
+  rates.wide_backward = peak * compute.attention_backward;
 }
 
 double memory_rate(const cluster::GpuType& device, const Fused& fused) {
@@ -220,9 +223,24 @@ double timed_width(double head_dim, double extra, double least, double multiple)
   return (std::max(padded, least) + extra) * kStated / (kStated + extra);
 }
 
+/// The same device with the kernels that it has for wide heads alone.
+DeviceRates for_wide_heads(DeviceRates device) {
+  device.fused_forward = device.wide_forward;
+  device.fused_backward = device.wide_backward;
+  device.forward_extra_keys = device.backward_extra_keys = 0;
+  device.head_dim_multiple = 0;
+  device.forward_extra_head_dim = device.backward_extra_head_dim = 0;
+  device.forward_least_head_dim = device.backward_least_head_dim = 0;
+  device.widest_value_dim = 0;
+  return device;
+}
+
 }  // namespace
 
 Passes fused_attention_seconds(const AttentionCore& core, double element, const DeviceRates& device) {
+  if (device.widest_value_dim > 0 && core.v_dim > device.widest_value_dim) {
+    return fused_attention_seconds(core, element, for_wide_heads(device));
+  }
   const auto pairs = [&](double extra_keys) {
     return core.samples * core.heads * core.queries * (core.visible + extra_keys);
   };

@@ -61,6 +61,9 @@ void fields(Io& io, Of<Io, cluster::NativeAttention>& native) {
   io.number_if("backward_extra_head_dim", native.backward_extra_head_dim, io::kNotNegative);
   io.number_if("forward_least_head_dim", native.forward_least_head_dim, io::kNotNegative);
   io.number_if("backward_least_head_dim", native.backward_least_head_dim, io::kNotNegative);
+  io.number_if("widest_value_dim", native.widest_value_dim, io::kNotNegative);
+  io.number_if("early_forward_extra_keys", native.early_forward_extra_keys, io::kNotNegative);
+  io.number_if("early_backward_extra_keys", native.early_backward_extra_keys, io::kNotNegative);
   io.text_or("source", native.source);
 }
 

@@ -50,6 +50,7 @@ cluster::GpuType draw_device() {
     native.head_dim_multiple = one_of({0, 32, 64});
     native.forward_extra_head_dim = pick(0, 100);
     native.backward_extra_head_dim = pick(0, 100);
+    native.widest_value_dim = one_of({0, 64, 128});
     gpu.compute.native_attention = native;
   }
   return gpu;

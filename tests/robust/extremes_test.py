@@ -32,7 +32,9 @@ GPU = {"vendor": "acme", "architecture": "odd", "multiprocessors": 80, "memory_g
                        "native_attention": {"forward": 0.7, "backward": 0.6, "forward_extra_keys": 500,
                                             "backward_extra_keys": 600, "head_dim_multiple": 64,
                                             "forward_extra_head_dim": 60, "backward_extra_head_dim": 40,
-                                            "forward_least_head_dim": 128, "backward_least_head_dim": 90}},
+                                            "forward_least_head_dim": 128, "backward_least_head_dim": 90,
+                                            "widest_value_dim": 128, "early_forward_extra_keys": 900,
+                                            "early_backward_extra_keys": 1000}},
        "price_per_hour_usd": 2}
 CLUSTER = {
     "schema": "tangram.cluster/1", "name": "odd", "gpus": {"Odd": GPU},

@@ -14,11 +14,12 @@
 //   kernels     of fused attention as printed; else made for the GPU's generation, and others fused, on Hopper and
 //               later under NVIDIA's and AMD's trainers (NeMo, Megatron, MaxText, Primus, submissions to MLPerf), whose
 //               blocks are Transformer Engine's or a compiler's, and whose loss works in place; before Hopper
-//               FlashAttention-2 under trainers that are younger than it. Exchanges of tp run beside products as
-//               printed (tp_comm), and under NeMo and Megatron-Bridge, whose recipes say so. Dropout, fused kernels and
-//               loss, and how gradients are added up: first of all as printed
-//   graphs      as printed: those of Transformer Engine that hold attention capture blocks, others the step;
-//               submissions to MLPerf on NVIDIA's GPUs capture the step
+//               FlashAttention-2 under trainers that are younger than it; the first of the generation in NVIDIA's
+//               containers of 2025. Exchanges of tp run beside products as printed (tp_comm), and under NeMo and
+//               Megatron-Bridge, whose recipes say so. Dropout, fused kernels and loss, and how gradients are added up:
+//               first of all as printed
+//   graphs      as printed: those of Transformer Engine that hold attention capture blocks, and those of layers do,
+//               others the step; submissions to MLPerf on NVIDIA's GPUs capture the step
 //   experts     dispatcher and overlap as printed; forced balance and dropped tokens: no rank has more than others; the
 //               busiest rank of natural routing has 1.4 times the mean (Qwen3-30B-A3B on 16 H100 takes 1.5 times as
 //               long as with forced balance). Each is divided as printed (etp), else over tp in what is made of

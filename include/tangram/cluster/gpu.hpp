@@ -28,7 +28,8 @@ struct Link {
 /// Heads are padded to the widths that kernels are compiled for, and a score's exponential takes as long in a narrow
 /// head as in a wide one: a head of 128 runs at `forward` of the peak, one of width d takes (d + extra) / (128 + extra)
 /// of its time. Where products are so fast that scores are the limit (Blackwell), no head takes less than one of the
-/// least width.
+/// least width. Where there are no such kernels for wide heads, kernels of all generations take these. A generation's
+/// first kernels cost more keys than those of today.
 struct NativeAttention {
   double forward = 0;  ///< share of the dense peak, (0, 1], that very long sequences come near
   double backward = 0;
@@ -40,6 +41,9 @@ struct NativeAttention {
   double backward_extra_head_dim = 0;
   double forward_least_head_dim = 0;  ///< narrower heads take as long; 0: there is no such width
   double backward_least_head_dim = 0;
+  double widest_value_dim = 0;          ///< heads with wider values have no such kernels; 0: all have
+  double early_forward_extra_keys = 0;  ///< of the generation's first kernels; 0: as those of today
+  double early_backward_extra_keys = 0;
 
   bool operator==(const NativeAttention&) const = default;
 };

@@ -46,6 +46,9 @@ struct DeviceRates {
   double backward_extra_head_dim = 0;  ///< the same of its backward pass
   double forward_least_head_dim = 0;   ///< narrower heads take as long; 0: none do
   double backward_least_head_dim = 0;  ///< the same of its backward pass
+  double widest_value_dim = 0;         ///< heads with wider values run at the rates below; 0: none do
+  double wide_forward = 0;             ///< FLOP/s of fused attention of wide heads
+  double wide_backward = 0;            ///< the same of its backward pass
   double memory = 0;                   ///< bytes/s of a streaming kernel
   double launch = 0;                   ///< seconds from one kernel to the next
   double host_issue = 0;               ///< seconds the host needs for one kernel

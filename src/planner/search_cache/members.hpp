@@ -25,9 +25,9 @@ auto members(S& s) {
 template <Of<cluster::NativeAttention> S>
 auto members(S& s) {
   auto& [forward, backward, forward_keys, backward_keys, source, multiple, forward_width, backward_width, forward_least,
-         backward_least] = s;
+         backward_least, widest, early_forward, early_backward] = s;
   return std::tie(forward, backward, forward_keys, backward_keys, source, multiple, forward_width, backward_width,
-                  forward_least, backward_least);
+                  forward_least, backward_least, widest, early_forward, early_backward);
 }
 
 template <Of<cluster::FusedKernels> S>

@@ -289,6 +289,7 @@ TEST_CASE("CUDA graphs capture what is printed") {
   CHECK(graphs("transformer_engine", {}) == model::CudaGraphs::kBlocks);
   CHECK(graphs("transformer_engine", {"moe_router"}) == model::CudaGraphs::kNone);
   CHECK(graphs("local", {"full_iteration"}) == model::CudaGraphs::kStep);
+  CHECK(graphs("local", {"layer"}) == model::CudaGraphs::kBlocks);
   m.source = "MLPerf Training v5.1";
   CHECK(graphs("", {}) == model::CudaGraphs::kStep);
 }
@@ -389,6 +390,25 @@ TEST_CASE("tensor parallelism overlaps where the variant says so") {
   CHECK(find_model(m, device("H100"))->job.overlap_tp);
   m.variant = "compile+float8+asyncTP";
   CHECK(find_model(m, device("H100"))->job.overlap_tp);
+}
+
+TEST_CASE("attention kernels are those of the time of the software") {
+  Measurement m = fixtures::complete();
+  const auto extra_keys = [&](const char* gpu, const char* source) {
+    m.source = source;
+    const std::vector<cluster::GpuType> devices = devices_of_the_time(m, cluster::catalogue());
+    return find_device(gpu, devices)->compute.native_attention->forward_extra_keys;
+  };
+  const cluster::NativeAttention& today = device("GB200").compute.native_attention.value();
+  REQUIRE(today.early_forward_extra_keys > today.forward_extra_keys);
+  CHECK(extra_keys("GB200", "Megatron Bridge performance summary, 25.11 NeMo Container") ==
+        today.early_forward_extra_keys);
+  CHECK(extra_keys("GB200", "NVIDIA DGX Cloud benchmarking recipes v25.05") == today.early_forward_extra_keys);
+  CHECK(extra_keys("GB200", "MLPerf Training v5.1 NVIDIA") == today.early_forward_extra_keys);
+  CHECK(extra_keys("GB200", "Megatron Bridge performance summary, 26.02 NeMo Container") == today.forward_extra_keys);
+  const auto hopper = device("H100").compute.native_attention;
+  CHECK(extra_keys("H100", "MLPerf Training v5.1 NVIDIA") == hopper->forward_extra_keys);
+  CHECK(devices_of_the_time(m, cluster::catalogue()).size() == cluster::catalogue().size());
 }
 
 TEST_CASE("printed dimensions make the model, and conventions the rest") {

@@ -126,6 +126,9 @@ TEST_CASE("fleet: attention made for a GPU's generation is taken over, changed i
                 "part": { "like": "H200-141GB-SXM",
                           "calibration": { "native_attention": { "forward": 0.5, "head_dim_multiple": 16,
                                                                  "forward_least_head_dim": 96,
+                                                                 "widest_value_dim": 160,
+                                                                 "early_forward_extra_keys": 900,
+                                                                 "early_backward_extra_keys": 1000,
                                                                  "source": "mine" } } },
                 "none": { "like": "V100-16GB-SXM" } },
       "nodes": [ { "name": "n", "gpus": [ { "type": "like", "count": 1 }, { "type": "part", "count": 1 },
@@ -140,6 +143,9 @@ TEST_CASE("fleet: attention made for a GPU's generation is taken over, changed i
   changed.forward = 0.5;
   changed.head_dim_multiple = 16;
   changed.forward_least_head_dim = 96;
+  changed.widest_value_dim = 160;
+  changed.early_forward_extra_keys = 900;
+  changed.early_backward_extra_keys = 1000;
   changed.source = "mine";
   CHECK(*native(fleet, 1) == changed);
   const Fleet again = read(write_fleet(fleet));
@@ -158,10 +164,13 @@ TEST_CASE("fleet: attention made for a GPU's generation needs all its figures") 
 TEST_CASE("fleet: the slower of two GPU types has the slower attention of both, or none") {
   GpuType a;
   GpuType b;
-  a.compute.native_attention = NativeAttention{0.7, 0.5, 400, 700, "a", 0, 0, 0, 64, 96};
+  a.compute.native_attention = NativeAttention{0.7, 0.5, 400, 700, "a", 0, 0, 0, 64, 96, 0, 800, 0};
   CHECK_FALSE(slower_of(a, b).compute.native_attention);
-  b.compute.native_attention = NativeAttention{0.6, 0.6, 500, 600, "b", 64, 0, 40, 128, 90};
-  CHECK(slower_of(a, b).compute.native_attention == NativeAttention{0.6, 0.5, 500, 700, "a", 64, 0, 40, 128, 96});
+  b.compute.native_attention = NativeAttention{0.6, 0.6, 500, 600, "b", 64, 0, 40, 128, 90, 128, 900, 700};
+  const NativeAttention both{0.6, 0.5, 500, 700, "a", 64, 0, 40, 128, 96, 128, 900, 700};
+  CHECK(slower_of(a, b).compute.native_attention == both);
+  a.compute.native_attention->widest_value_dim = 96;
+  CHECK(slower_of(a, b).compute.native_attention->widest_value_dim == 96);
 }
 
 TEST_CASE("fleet: figures of fused kernels are taken over, changed in part, and written") {

@@ -66,6 +66,15 @@ WrongGradient diagnose(const Parameter& p, int rank, double error, const std::ve
   return {&p, rank, error, ratio_of(p, whole), own || of_group, of_group};
 }
 
+/// Whether some copy of each of these weights was not summed: the other copies, as those of another part, lack it too.
+bool lack_sums(const std::vector<WrongGradient>& wrong) {
+  std::set<std::string_view> not_summed;
+  for (const WrongGradient& w : wrong) {
+    if (w.not_reduced) not_summed.insert(w.parameter->name);
+  }
+  return std::ranges::all_of(wrong, [&](const WrongGradient& w) { return not_summed.contains(w.parameter->name); });
+}
+
 void keep_worst(Worst& worst, double error, const std::string& name, int rank) {
   if (error <= worst.error) return;
   worst = {error, name, rank};
@@ -104,8 +113,9 @@ class Comparison {
       const std::string where = name_of(place);
       if (same_ratio(wrong)) {
         causes.push_back({"gradient-scale", where, scale_sentence(wrong)});
-      } else if (std::ranges::all_of(wrong, &WrongGradient::not_reduced)) {
-        causes.push_back({"gradient-not-reduced", where, sum_sentence(wrong.front())});
+      } else if (lack_sums(wrong)) {
+        causes.push_back(
+            {"gradient-not-reduced", where, sum_sentence(*std::ranges::find_if(wrong, &WrongGradient::not_reduced))});
       } else {
         others.push_back({"gradient-differs", where, difference_sentence(wrong)});
       }

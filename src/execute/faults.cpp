@@ -145,7 +145,9 @@ int stage_that_reduces(const plan::LaunchPlan& plan) {
 /// The first stage that ZeRO shards inside groups; -1: there is none.
 int stage_with_groups(const plan::LaunchPlan& plan) {
   const auto found = std::ranges::find_if(plan.stages, [](const plan::Stage& stage) {
-    return std::ranges::any_of(stage.parts, [](const plan::Part& p) { return p.strategy.degrees.dp_replicate > 1; });
+    return std::ranges::any_of(stage.parts, [](const plan::Part& p) {
+      return p.strategy.degrees.dp_replicate > 1 && p.strategy.policy.shards();
+    });
   });
   return found != plan.stages.end() ? found->id : -1;
 }

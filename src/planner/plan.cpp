@@ -100,6 +100,22 @@ struct Simulated {
   }
 };
 
+/// Interleaved, the first chunks are held longest; the search counts what chunks hold in the mean.
+bool fits(const plan::LaunchPlan& plan) {
+  return std::ranges::all_of(plan.stages, [](const plan::Stage& stage) {
+    return std::ranges::all_of(
+        stage.parts, [](const plan::Part& part) { return part.predicted.peak_memory <= part.predicted.usable_memory; });
+  });
+}
+
+std::vector<plan::TargetReason> reasons_not_to_take(const plan::LaunchPlan& plan, runtime::Target target) {
+  auto reasons = reasons_against(plan, target);
+  if (reasons.empty() && plan.is_interleaved() && !fits(plan)) {
+    reasons.push_back({"CHUNK_MEMORY", {}, "what a stage holds of all its chunks fits its GPUs"});
+  }
+  return reasons;
+}
+
 Expected<Simulated> simulate_all(const Planning& planning, const std::vector<compose::Composition>& compositions,
                                  const cluster::Fleet& fleet, const PlanOptions& options) {
   Simulated simulated;
@@ -112,7 +128,7 @@ Expected<Simulated> simulate_all(const Planning& planning, const std::vector<com
       no_room = true;
       continue;
     }
-    if (auto reasons = reasons_against(*candidate, options.target); !reasons.empty()) {
+    if (auto reasons = reasons_not_to_take(*candidate, options.target); !reasons.empty()) {
       if (refused.empty()) refused = std::move(reasons);
       continue;
     }

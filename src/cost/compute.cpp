@@ -138,7 +138,7 @@ DeviceRates device_rates(const cluster::GpuType& device, const model::Job& job) 
   DeviceRates rates;
   rates.matrix = matrix_rate(device, job.precision, fused);
   rates.attention = matrix_rate(device, wide, fused);
-  set_fused_attention(rates, device.compute, matrix_peak(device, wide).value(), job.attention_kernel);
+  set_fused_attention(rates, device.compute, matrix_peak(device, wide).value(), attention_kernel_on(device, job));
   rates.host_issue = job.cuda_graphs == model::CudaGraphs::kStep ? 0 : to_seconds(device.compute.host_issue);
   rates.multiprocessors = device.multiprocessors;
   rates.copies = narrow_copies(device, format, job.fp8_recipe);
@@ -152,6 +152,12 @@ DeviceRates device_rates(const cluster::GpuType& device, DType precision, model:
   job.precision = precision;
   job.attention_kernel = kernel;
   return device_rates(device, job);
+}
+
+model::AttentionKernel attention_kernel_on(const cluster::GpuType& device, const model::Job& job) {
+  using model::AttentionKernel;
+  if (job.attention_kernel != AttentionKernel::kDefault) return job.attention_kernel;
+  return device.architecture == "blackwell" ? AttentionKernel::kNative : AttentionKernel::kFlash2;
 }
 
 double gemm_seconds(const Gemm& gemm, double element, double result, double rate, const DeviceRates& device) {

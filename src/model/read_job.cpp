@@ -178,7 +178,14 @@ void name_job_aliases(io::ObjectReader& reader) {
 
 }  // namespace
 
-std::string_view to_string(AttentionKernel kernel) { return kernel == AttentionKernel::kNative ? "native" : "flash-2"; }
+std::string_view to_string(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::kDefault: return "default";
+    case AttentionKernel::kFlash2: return "flash-2";
+    case AttentionKernel::kNative: return "native";
+  }
+  return "";
+}
 
 std::string_view to_string(ExpertDispatch dispatch) {
   switch (dispatch) {
@@ -242,7 +249,8 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
                                          io::integer_limit("gradient_bytes_per_parameter"));
   read_optimizer(reader, job);
   job.flash_attention = reader.boolean_or("flash_attention", job.flash_attention);
-  job.attention_kernel = read_named(reader, "attention_kernel", AttentionKernel::kFlash2, AttentionKernel::kNative);
+  job.attention_kernel = read_named(reader, "attention_kernel", AttentionKernel::kDefault, AttentionKernel::kFlash2,
+                                    AttentionKernel::kNative);
   job.fused_kernels = reader.boolean_or("fused_kernels", job.fused_kernels);
   job.in_place_loss = reader.boolean_or("in_place_loss", job.in_place_loss);
   job.fused_loss = reader.boolean_or("fused_loss", job.fused_loss);

@@ -110,7 +110,7 @@
 //       precision_aware: false        # Transformer Engine's, which reads gradients of any type and keeps 10 bytes
 //       state_bytes_per_parameter: 12 # default: by name and precision, see optimizer.cpp
 //     flash_attention: true
-//     attention_kernel: flash-2       # or native: made for the GPU's generation (FlashAttention-3, cuDNN)
+//     attention_kernel: default       # or flash-2, or native: made for the GPU's generation (FlashAttention-3, cuDNN)
 //     fused_kernels: false            # operators that move memory run as kernels written for them (Transformer Engine)
 //     cuda_graphs: none               # or blocks, step: kernels are captured, and the host need not issue them
 //     expert_dispatch: all-to-all     # or deepep, hybridep: a token crosses to a node once, whatever its experts there

@@ -220,7 +220,7 @@ ordered_json training_json(const Job& job) {
                       {"state_bytes_per_parameter", job.optimizer.state_bytes_per_parameter}};
   if (job.optimizer.precision_aware) out["optimizer"]["precision_aware"] = true;
   out["flash_attention"] = job.flash_attention;
-  if (job.attention_kernel == AttentionKernel::kNative) out["attention_kernel"] = to_string(job.attention_kernel);
+  if (job.attention_kernel != AttentionKernel::kDefault) out["attention_kernel"] = to_string(job.attention_kernel);
   if (job.fused_kernels) out["fused_kernels"] = true;
   if (job.in_place_loss) out["in_place_loss"] = true;
   if (job.fused_loss) out["fused_loss"] = true;

@@ -51,7 +51,9 @@ Json profile_entry(const cost::Profile& profile, const std::vector<cluster::GpuT
 
 /// Without the figures of kernels that the job does not run.
 cluster::GpuType needed_of(cluster::GpuType device, const model::Job& job) {
-  if (job.attention_kernel != model::AttentionKernel::kNative) device.compute.native_attention.reset();
+  if (cost::attention_kernel_on(device, job) != model::AttentionKernel::kNative) {
+    device.compute.native_attention.reset();
+  }
   if (!job.fused_kernels && job.precision != DType::kFp4) device.compute.fused_kernels.reset();
   return device;
 }

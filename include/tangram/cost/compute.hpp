@@ -60,6 +60,8 @@ struct DeviceRates {
 /// The same of kernels that all generations of GPUs have, or of this fused attention.
 [[nodiscard]] DeviceRates device_rates(const cluster::GpuType& device, DType precision,
                                        model::AttentionKernel kernel = model::AttentionKernel::kFlash2);
+/// Which fused attention the job runs on the device: never the default itself.
+[[nodiscard]] model::AttentionKernel attention_kernel_on(const cluster::GpuType& device, const model::Job& job);
 
 /// `count` products of m x k with k x n in one kernel (batched in attention, grouped in experts).
 struct Gemm {

@@ -159,8 +159,9 @@ struct ShardingGroup {
 
 /// Which fused attention runs.
 enum class AttentionKernel {
-  kFlash2,  ///< one for all generations of GPUs (FlashAttention-2)
-  kNative,  ///< made for the GPU's own (FlashAttention-3, cuDNN); where the GPU's record has no figures, as kFlash2
+  kDefault,  ///< kNative on Blackwell, which FlashAttention-2 was not written for; else kFlash2
+  kFlash2,   ///< one for all generations of GPUs (FlashAttention-2)
+  kNative,   ///< made for the GPU's own (FlashAttention-3, cuDNN); where the GPU's record has no figures, as kFlash2
 };
 
 /// How tokens travel to the experts of other GPUs and back.
@@ -214,7 +215,7 @@ struct Job {
   std::int64_t parameter_bytes = 2;
   std::int64_t gradient_bytes = 4;  ///< main gradients; 4 with bf16 (Megatron), 2 otherwise
   bool flash_attention = true;
-  AttentionKernel attention_kernel = AttentionKernel::kFlash2;  ///< with flash_attention
+  AttentionKernel attention_kernel = AttentionKernel::kDefault;  ///< with flash_attention
   bool fused_kernels =
       false;  ///< operators that move memory run as kernels written for them; see cluster::FusedKernels
   bool in_place_loss = false;  ///< one copy of the logits in fp32 becomes softmax and gradient, as Megatron-LM's does

@@ -220,7 +220,7 @@ void add_interleaving(PricedProgram& priced, const cluster::IslandLevel& level, 
   }
 }
 
-// As parts of the least that a model can take on the GPUs: what is above it slows blocks that are alike by as much.
+// What blocks and head take at least on the entry's GPUs, as parts of the whole: what comes on top is in proportion.
 std::vector<std::int64_t> work_before(const model::Model& model, const ShapePlans& entry) {
   std::vector<double> seconds;
   for (const int type : model.blocks) seconds.push_back(entry.least_seconds[static_cast<std::size_t>(type)]);

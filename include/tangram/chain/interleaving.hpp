@@ -36,7 +36,7 @@ template <std::integral Count>
 /// A program of v > 1 chunks counts passes of one chunk: M is v times the microbatches, F, T and A - T are those of a
 /// v-th of a stage's blocks (the synchronisation of all), n_max the passes that memory holds. A stage with d behind it
 /// has 2d + 1 passes in flight, and holds (v - 1) G more (arXiv 2104.04473, section 2.2; Megatron-LM's schedules.py).
-/// Closed forms take all chunks of a stage for equally long; timetables know their blocks
+/// Closed forms take all chunks of a stage for equally long; timetables know what blocks take
 /// (Program::work_before).
 struct Interleaving {
   std::int64_t chunks = 1;  ///< v; 1: none

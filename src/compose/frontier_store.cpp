@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -110,6 +111,26 @@ void SignatureTable::count_alike(const std::vector<int>& kinds) {
   }
 }
 
+namespace {
+
+// By the least that blocks and head take: what comes on top is in proportion.
+std::vector<std::int64_t> work_before(const model::Model& model, const std::vector<double>& least_seconds,
+                                      double of_head) {
+  std::vector<double> seconds;
+  for (const int type : model.blocks) seconds.push_back(least_seconds[static_cast<std::size_t>(type)]);
+  seconds.back() += of_head;
+  const double all = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  static constexpr double kParts = 1 << 30;
+  std::vector<std::int64_t> before{0};
+  for (const double part : seconds) {
+    const auto work = all > 0 ? static_cast<std::int64_t>(part / all * kParts) : 0;
+    before.push_back(before.back() + std::max<std::int64_t>(1, work));
+  }
+  return before;
+}
+
+}  // namespace
+
 int FrontierStore::want(const cluster::DeviceShape& shape, int samples, std::int64_t slowest) {
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].samples != samples || !(entries_[i].shape == shape)) continue;
@@ -126,7 +147,8 @@ int FrontierStore::want(const cluster::DeviceShape& shape, int samples, std::int
   for (const model::BlockType& type : model_.types) {
     entry.least_seconds.push_back(cost::least_gpu_seconds(model_, type, shape.device, limits_.profiles));
   }
-  entry.least_seconds_head = cost::least_gpu_seconds_head(model_, shape.device, limits_.profiles);
+  entry.work_before =
+      work_before(model_, entry.least_seconds, cost::least_gpu_seconds_head(model_, shape.device, limits_.profiles));
   entries_.push_back(std::move(entry));
   return static_cast<int>(entries_.size()) - 1;
 }

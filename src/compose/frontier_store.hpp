@@ -86,7 +86,8 @@ struct ShapePlans {
   std::vector<std::vector<prune::Candidate>> staircases;
   double one_segment = 0;  ///< ns, fastest in the middle of the model, however slow; 0: none fits. Splits samples
   std::vector<double> least_seconds;  ///< GPU-seconds of a block and sample at least, by block type
-  double least_seconds_head = 0;      ///< and of the head
+  /// [block of the model] What those in front of it take at least, as parts of the whole with the head.
+  std::vector<std::int64_t> work_before;
   std::vector<std::uint8_t> dead;     ///< infeasible, unsupported, or slower than the cut for every strategy
   std::int64_t slowest = 0;           ///< ns: partial plans with a larger T are of no interest
   std::vector<std::uint8_t> asked;    ///< [segments] whether slices of so many were asked for

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <tuple>
 
@@ -220,21 +219,6 @@ void add_interleaving(PricedProgram& priced, const cluster::IslandLevel& level, 
   }
 }
 
-// What blocks and head take at least on the entry's GPUs, as parts of the whole: what comes on top is in proportion.
-std::vector<std::int64_t> work_before(const model::Model& model, const ShapePlans& entry) {
-  std::vector<double> seconds;
-  for (const int type : model.blocks) seconds.push_back(entry.least_seconds[static_cast<std::size_t>(type)]);
-  seconds.back() += entry.least_seconds_head;
-  const double all = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-  static constexpr double kParts = 1 << 30;
-  std::vector<std::int64_t> before{0};
-  for (const double part : seconds) {
-    const auto work = all > 0 ? static_cast<std::int64_t>(part / all * kParts) : 0;
-    before.push_back(before.back() + std::max<std::int64_t>(1, work));
-  }
-  return before;
-}
-
 void add_prices(PricedProgram& priced, const model::Model& model, const CutPoints& cuts,
                 const cluster::IslandLevel& level) {
   chain::Program& program = priced.program;
@@ -401,9 +385,7 @@ PricedProgram relaxed_program(const model::Model& model, const cluster::IslandLe
   add_prices(priced, model, signatures.cuts(), level);
   if (setting.chunks > 1) {
     add_interleaving(priced, level, signatures.chunked().cut_bytes());
-    for (const auto& parts : priced.parts) {
-      program.work_before.add_row(work_before(model, store.at(parts.front().entry)));
-    }
+    for (const auto& parts : priced.parts) program.work_before.add_row(store.at(parts.front().entry).work_before);
   }
   program.frontiers = {priced.parts.size(), signatures.size()};
   program.least_forward = {priced.parts.size(), signatures.size(), INT64_MAX};

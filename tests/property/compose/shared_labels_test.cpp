@@ -18,8 +18,14 @@ using tangram::testing::enough;
 
 namespace {
 
-SearchResult search_with(const SearchCase& job, const parallelizer::Parallelizer& enumerator, std::int64_t labels) {
-  const parallelizer::Parallelizer* const asked[] = {&enumerator};
+SearchCase random_job(std::mt19937_64& random) {
+  return random_search_case(
+      random, {.most_classes = 2, .most_gpus = 6, .most_blocks = 12, .least_blocks = 4, .most_batch = 16});
+}
+
+SearchResult search_with(const SearchCase& job, std::int64_t labels = 1'000'000) {
+  const auto enumerator = parallelizer::make_enumerator(*job.model);
+  const parallelizer::Parallelizer* const asked[] = {enumerator.get()};
   SearchOptions options;
   options.label_budget = labels;
   return search_target(runtime::Target::kMegatron, *job.model, job.hierarchy, asked, options);
@@ -33,17 +39,15 @@ TEST_CASE("a search for a runtime whose cases run out of labels says so, and its
   int none = 0;
   int through = 0;
   for (int i = 0; i < cases(200); ++i) {
-    const SearchCase job = random_search_case(
-        random, {.most_classes = 2, .most_gpus = 6, .most_blocks = 12, .least_blocks = 4, .most_batch = 16});
-    const auto enumerator = parallelizer::make_enumerator(*job.model);
-    const SearchResult whole = search_with(job, *enumerator, 1'000'000);
+    const SearchCase job = random_job(random);
+    const SearchResult whole = search_with(job);
     if (whole.best.empty()) continue;
     INFO("case " << i);
     REQUIRE(whole.optimal);
     const Nanoseconds best = whole.best.front().closed_form;
     // From a share of a label for each case to as many as all need together.
     const std::int64_t labels = 1 + whole.statistics.labels * (i % 8) / 7;
-    const SearchResult few = search_with(job, *enumerator, labels);
+    const SearchResult few = search_with(job, labels);
     CHECK(few.search_bound <= best);
     if (few.best.empty()) {
       CHECK(few.is_out_of_budget());
@@ -65,13 +69,11 @@ TEST_CASE("cases whose share of the labels was too small are searched again with
   int again = 0;
   int through = 0;
   for (int i = 0; i < cases(200); ++i) {
-    const SearchCase job = random_search_case(
-        random, {.most_classes = 2, .most_gpus = 6, .most_blocks = 12, .least_blocks = 4, .most_batch = 16});
-    const auto enumerator = parallelizer::make_enumerator(*job.model);
-    const SearchResult whole = search_with(job, *enumerator, 1'000'000);
+    const SearchCase job = random_job(random);
+    const SearchResult whole = search_with(job);
     if (whole.best.empty()) continue;
     // Of so many a case has a quarter at first, and some need more than that.
-    const SearchResult some = search_with(job, *enumerator, whole.statistics.labels + 20);
+    const SearchResult some = search_with(job, whole.statistics.labels + 20);
     if (some.statistics.queries <= whole.statistics.queries) continue;
     INFO("case " << i);
     ++again;

@@ -23,6 +23,7 @@ from unittest import mock
 import faults
 import plans
 import tangram_torch.run
+import tangram_torch.weight_gradients
 from one_process import STEPS, differences, write_expected
 from processes import run_plan
 from tangram_torch.staged import StagedGroups
@@ -30,6 +31,7 @@ from tangram_torch.staged import StagedGroups
 
 EXPECTED = tempfile.TemporaryDirectory()  # what one process has, by what was asked
 STEPS_TO_A_FAULT = 2  # what goes wrong in the first step shows in the second at the latest
+FEWEST_VALUES = 200  # of these small models, some weights have as many and others have fewer
 
 
 def leave_expected(plan, folder, steps):
@@ -70,8 +72,12 @@ def judge_staged(name, record):
 
 
 def judge_fault(what, name, patch):
+    """Noticed are other values, and what the runtime itself asserts."""
     with patch:
-        found = differences_of(dict(plans.cases())[name], STEPS_TO_A_FAULT)
+        try:
+            found = differences_of(dict(plans.cases())[name], STEPS_TO_A_FAULT)
+        except RuntimeError as failed:
+            found = [line for line in str(failed).splitlines() if line.startswith("AssertionError")]
     return said(bool(found), f"{what}, in: {name}", found[:1])
 
 
@@ -88,7 +94,8 @@ def main():
                     "colocated": (plans.colocated_cases, judge_plan),
                     "staged": (plans.staged_cases, judge_staged), "faults": (faults.planted, judge_fault)}[sys.argv[1]]
     chosen = [case for case in cases() if case[0] in wanted] if wanted else shared(list(cases()))
-    results = [judge(*case) for case in chosen]
+    with mock.patch.object(tangram_torch.weight_gradients, "FEWEST_VALUES", FEWEST_VALUES):
+        results = [judge(*case) for case in chosen]
     print(f"{sum(results)} of {len(results)} {'faults found' if judge is judge_fault else 'as one process'}")
     return 0 if results and all(results) else 1
 

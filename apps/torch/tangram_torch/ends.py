@@ -40,7 +40,7 @@ def head_loss(p: Parallel, model: Model, w: Weights, x: Tensor, targets: Tensor,
         x = norm(model.details, w, "head.norm", x)
     if model.embedding_projection:
         x = w.linear(x, "head.projection")
-    logits = _logits(p.enter(x), w[TOKENS if model.tied else "head.output"])
+    logits = _logits(p.enter(x), w, TOKENS if model.tied else "head.output")
     if logits.dtype in (torch.float16, torch.bfloat16):
         logits = logits.float()
     logits = cap(logits, model.details.logit_cap)
@@ -48,12 +48,14 @@ def head_loss(p: Parallel, model: Model, w: Weights, x: Tensor, targets: Tensor,
     return (losses if counted is None else losses * counted).sum()
 
 
-def _logits(x: Tensor, table: Tensor) -> Tensor:
+def _logits(x: Tensor, w: Weights, name: str) -> Tensor:
     """Products with the table. Its rows are padded first, as Megatron-LM pads the vocabulary (make_vocab_size_divisible_by):
     of GPT-2's 50,257 tokens the product would take twice as long on a GPU."""
-    columns = table.shape[0]
+    columns = w[name].shape[0]
     padding = -columns % ROWS_QUANTUM
-    return F.linear(x, F.pad(table, (0, 0, 0, padding)))[..., :columns] if padding else F.linear(x, table)
+    if not padding:
+        return w.linear(x, name)
+    return F.linear(x, F.pad(w[name], (0, 0, 0, padding)))[..., :columns]
 
 
 def cross_entropy(p: Parallel, vocabulary: int, logits: Tensor, targets: Tensor) -> Tensor:

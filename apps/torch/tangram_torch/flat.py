@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Optional
 
 import torch
 from torch import Tensor
 
+from . import weight_gradients
 from .communication import Group, Groups
 from .topology import Ranks
 from .weights import Held
@@ -60,7 +62,7 @@ class FlatWeights:
         self.parameters = {slot.held.name: torch.nn.Parameter(slot.of(self.full), self.trained) for slot in self.slots}
         self.gradient_dtype = gradient_dtype
         self.gradient: Optional[Tensor] = None  # accumulated: of all of it up to ZeRO 1, of the shard from ZeRO 2 on
-        self._pieces: list[Tensor] = []  # of a gradient that microbatches are added to, by slot
+        self._pieces: dict[str, Tensor] = {}  # of a gradient that microbatches are added to, by weight
 
     def _partial_ranges(self, groups: Groups) -> Iterator[tuple[Group, int, int]]:
         """Neighbours whose gradients are parts of sums over the same ranks."""
@@ -102,11 +104,10 @@ class FlatWeights:
             self._fill()
 
     def _fill(self) -> None:
-        own = self.master.to(self.full.dtype)
         if self.zero == 0:
-            self.full.data.copy_(own)  # .data: autograd must not take this for a change of what it saved
+            self.full.data.copy_(self.master)  # .data: autograd must not take this for a change of what it saved
         else:
-            self.copies.all_gather_into(self.full.data, own)
+            self.copies.all_gather_into(self.full.data, self.master.to(self.full.dtype))
 
     def _is_released(self) -> bool:
         return _storage(self.full).size() == 0
@@ -121,10 +122,7 @@ class FlatWeights:
     def accumulate(self) -> None:
         """Adds what autograd left at the weights, and takes it away. From ZeRO 2 on it is summed over copies at once."""
         if self.zero < 2:
-            if self.gradient is None:
-                self.gradient = self._zeros(self.size)
-                self._pieces = self._pieces_of(self.gradient)
-            self._collect(self._pieces)
+            self._collect(self._begun())
             return
         flat = self._zeros(self.size)
         self._collect(self._pieces_of(flat))
@@ -141,11 +139,30 @@ class FlatWeights:
                 parameter.grad = None
         return taken
 
-    def _pieces_of(self, flat: Tensor) -> list[Tensor]:
-        return [slot.of(flat) for slot in self.slots]
+    def sums(self) -> dict[str, weight_gradients.SumOf]:
+        """Of large weights whose products may add to the sum by themselves: not where each microbatch is summed over
+        copies."""
+        values, sums, device = self.full.dtype, self.gradient_dtype, self.full.device
+        if not self.trained or self.zero >= 2 or not weight_gradients.products_add(values, sums, device):
+            return {}
+        return {name: partial(self._sum_of, name) for name, weight in self.parameters.items()
+                if weight.numel() >= weight_gradients.FEWEST_VALUES}
 
-    def _collect(self, pieces: list[Tensor]) -> None:
-        found = [(piece, weight, weight.grad) for piece, weight in zip(pieces, self.parameters.values())
+    def _sum_of(self, name: str) -> Tensor:
+        return self._begun()[name]
+
+    def _begun(self) -> dict[str, Tensor]:
+        if self.gradient is None:
+            self.gradient = self._zeros(self.size)
+            self._pieces = self._pieces_of(self.gradient)
+        assert self._pieces, "gradients were summed over copies before the last microbatch added to them"
+        return self._pieces
+
+    def _pieces_of(self, flat: Tensor) -> dict[str, Tensor]:
+        return {slot.held.name: slot.of(flat) for slot in self.slots}
+
+    def _collect(self, pieces: dict[str, Tensor]) -> None:
+        found = [(pieces[name], weight, weight.grad) for name, weight in self.parameters.items()
                  if weight.grad is not None]
         if found:  # in one call, as the host may be what is short of time
             torch._foreach_add_([piece for piece, _, _ in found], [gradient for _, _, gradient in found])
@@ -158,7 +175,7 @@ class FlatWeights:
 
     def reduce(self) -> None:
         """Sums over the copies, after the last microbatch: the gradient is that of `own` then."""
-        self._pieces = []
+        self._pieces = {}
         if self.gradient is None:
             return
         if self.zero < 2:
@@ -186,7 +203,7 @@ class FlatWeights:
 
     def set_sum(self, flat: Tensor) -> None:
         """Takes the gradient from sums over every rank."""
-        self._pieces = []
+        self._pieces = {}
         self.gradient = flat[self.own.start:self.own.stop].clone()
 
     @property

@@ -48,10 +48,31 @@ def rotate(rotary: Rotary, x: Tensor, positions: range) -> Tensor:
     """Rotary positions of (samples, positions, heads, width): halves of what turns lie beside each other, and before
     what does not turn."""
     half = int(x.shape[-1] * rotary.fraction) // 2
-    cosine, sine = waves(rotary, half, positions, x.dtype, x.device)
+    turned: Tensor = Turned.apply(x, *waves(rotary, half, positions, x.dtype, x.device))
+    return turned
+
+
+class Turned(Function):
+    """Keeps nothing of what it turns: its gradient is turned back."""
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Any, **_: Any) -> Tensor:
+        x, ctx.cosine, ctx.sine = arguments
+        return turn(x, ctx.cosine, ctx.sine)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Optional[Tensor], ...]:
+        return turn(gradients[0], ctx.cosine, -ctx.sine), None, None
+
+
+def turn(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    half = cosine.shape[-1]
     first, second = x[..., :half], x[..., half:2 * half]
-    turned = (first * cosine - second * sine, second * cosine + first * sine)
-    return torch.cat((*turned, x[..., 2 * half:]), dim=-1)
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    torch.mul(first, cosine, out=out[..., :half]).addcmul_(second, sine, value=-1)
+    torch.mul(second, cosine, out=out[..., half:2 * half]).addcmul_(first, sine)
+    out[..., 2 * half:].copy_(x[..., 2 * half:])
+    return out
 
 
 @lru_cache(maxsize=8)
@@ -120,10 +141,18 @@ def heads(p: Parallel, d: Details, a: Attention, w: Weights, x: Tensor,
     own = piece(a.heads, p.place.tp, p.place.degrees.tp)
     held, _ = key_value_heads(p.place, KeyValueHeads(a.heads, a.kv_heads, a.head_dim))
     read = [head * a.kv_heads // a.heads - held.start for head in own]
-    if read != list(range(key.shape[2])):
-        index = torch.tensor(read, device=x.device)
-        key, value = key.index_select(2, index), value.index_select(2, index)
-    return query, key, value
+    return query, read_by(read, key), read_by(read, value)
+
+
+def read_by(read: list[int], x: Tensor) -> Tensor:
+    """Of (samples, positions, heads, width), the heads that queries read; each one's gradient is a sum over its queries."""
+    held = x.shape[2]
+    each = len(read) // held
+    if read == list(range(held)):
+        return x
+    if read == [head // each for head in range(held * each)]:
+        return x.unsqueeze(3).expand(-1, -1, -1, each, -1).flatten(2, 3)
+    return x.index_select(2, torch.tensor(read, device=x.device))
 
 
 def latent_heads(p: Parallel, d: Details, a: Attention, w: Weights, x: Tensor,

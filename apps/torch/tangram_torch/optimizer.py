@@ -12,7 +12,7 @@ from .communication import Group
 from .flat import FlatWeights, Slot
 
 MOMENTS = ("exp_avg", "exp_avg_sq")  # as torch.optim names them
-SUMMED_AT_ONCE = 1 << 24  # elements that are copied to fp64 for the norm: more costs memory and gains no time
+NORMED_AT_ONCE = 1 << 24  # elements whose squares are added up in the gradient's precision, and these sums in fp64
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ class Optimizer:
         for flat in self._flats:
             for slot, first, last in flat.own_pieces():
                 if flat.gradient is not None and self.is_counted(flat, slot):
-                    for piece in flat.gradient[first:last].split(SUMMED_AT_ONCE):
-                        squares += piece.to(torch.float64).pow(2).sum()
+                    for piece in flat.gradient[first:last].split(NORMED_AT_ONCE):
+                        squares += torch.linalg.vector_norm(piece).double().square()
         self._world.all_reduce(squares)
         return float(squares.sqrt())
 

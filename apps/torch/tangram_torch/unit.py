@@ -21,7 +21,7 @@ from .layers import run_block
 from .parallel import Parallel
 from .samples import Microbatch, Source
 from .topology import Place
-from .weight_gradients import Later, PutOff, Weights
+from .weight_gradients import Later, PutOff, SumOf, Weights
 from .weights import TOKENS, Unit, held_by
 
 
@@ -94,9 +94,11 @@ class Layer:
 
 def short_names(weights: Iterable[UnitWeights], prefix: str, later: Optional[Later] = None) -> Weights:
     names: dict[str, Tensor] = {}
-    for unit in weights:
-        names.update((name[len(prefix):], parameter) for name, parameter in unit.parameters.items())
-    return Weights(names, later)
+    sums: dict[str, SumOf] = {}
+    for flat in (flat for unit in weights for flat in unit.flats):
+        names.update((name[len(prefix):], parameter) for name, parameter in flat.parameters.items())
+        sums.update((name[len(prefix):], sum_of) for name, sum_of in flat.sums().items())
+    return Weights(names, sums, later)
 
 
 def block_layer(parallel: Parallel, model: Model, index: int, policy: BlockPolicy, unit: UnitWeights,

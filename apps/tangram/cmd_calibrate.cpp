@@ -133,7 +133,7 @@ std::vector<const calibrate::CalibratedRow*> rows_of(const calibrate::Calibratio
 double median_ratio(const std::vector<const calibrate::CalibratedRow*>& rows) {
   std::vector<double> ratios;
   for (const calibrate::CalibratedRow* row : rows) ratios.push_back(row->ratio());
-  return profiles::median(std::move(ratios));
+  return median(std::move(ratios));
 }
 
 std::string rows_table(const std::vector<const calibrate::CalibratedRow*>& rows, const Terminal& terminal) {

@@ -8,6 +8,7 @@
 #include "explanation_view.hpp"
 #include "inputs.hpp"
 #include "planning_inputs.hpp"
+#include "tangram/cost/scaled_rows.hpp"
 
 namespace tangram::app {
 
@@ -37,6 +38,7 @@ Expected<ExplainInputs> load_inputs(const ExplainArguments& arguments, const Con
   take(load_plan(arguments.plan), inputs.plan, mistakes);
   if (fleet) take(load_profiles(context.settings.files("profile"), inputs.fleet), inputs.profiles, mistakes);
   if (!mistakes.empty()) return fail(std::move(mistakes));
+  inputs.profiles = cost::with_scaled_rows(inputs.profiles, inputs.plan.model);
   return inputs;
 }
 

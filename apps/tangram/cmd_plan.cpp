@@ -99,6 +99,9 @@ std::optional<Diagnostics> complaint(const PlanArguments& arguments, const Conte
     return usage_mistake("two-questions", "--html draws one plan, --pareto lists several",
                          "write the list with -o, and draw one of its plans with tangram show");
   }
+  if (settings.enabled("measured-only") && settings.files("profile").empty()) {
+    return usage_mistake("nothing-measured", "--measured-only needs --profile FILES", "they say what was measured");
+  }
   std::vector<std::string> inputs = settings.files("profile");
   inputs.insert(inputs.end(), {arguments.cluster, arguments.model, arguments.against});
   if (auto wrong = page_complaint(context, arguments.html, arguments.output, inputs)) return wrong;

@@ -230,12 +230,40 @@ std::vector<Sentence> plan_subject(const plan::LaunchPlan& plan) {
   return subject;
 }
 
+/// Of the stages at this place in all pipelines, what is farthest from a measurement.
+cost::Provenance provenance_of(const plan::LaunchPlan& plan, std::size_t place) {
+  cost::Provenance weakest = cost::Provenance::kMeasured;
+  for (const plan::Pipeline& pipeline : plan.pipelines) {
+    if (place >= pipeline.stages.size()) continue;
+    for (const plan::Part& part : at(plan.stages, pipeline.stages[place]).parts) {
+      weakest = std::max(weakest, part.predicted.provenance);
+    }
+  }
+  return weakest;
+}
+
+/// Where the times of stages are from: "measured", "stages 0, 2 measured; stage 1 modelled".
+std::string times_line(const plan::LaunchPlan& plan) {
+  std::map<cost::Provenance, std::vector<std::string>> stages;
+  for (std::size_t place = 0; place < plan.pipelines.front().stages.size(); ++place) {
+    stages[provenance_of(plan, place)].push_back(std::to_string(place));
+  }
+  if (stages.size() == 1) return std::string(to_string(stages.begin()->first));
+  std::string text;
+  for (const auto& [provenance, numbers] : stages) {
+    text += fmt::format("{}stage{} {} {}", text.empty() ? "" : "; ", numbers.size() == 1 ? "" : "s",
+                        fmt::join(numbers, ", "), to_string(provenance));
+  }
+  return text;
+}
+
 std::vector<Sentence> plan_outcome(const plan::LaunchPlan& plan) {
   std::vector<Sentence> out{{"result", result_line(plan.predicted)}, {"schedule", schedule_line(plan)}};
   const std::vector<plan::ChosenOption>& options = plan.provenance.options;
   if (!options.empty()) out.push_back({"options", options_line(options)});
   if (says_what_runs_it(plan)) out.push_back({"runs on", runs_on_line(plan)});
   out.push_back({"slowest", bottleneck_line(plan)});
+  if (!plan.profiles.empty()) out.push_back({"times", times_line(plan)});
   // An imported plan was not searched for: nothing bounds it.
   if (plan.provenance.search_bound > Nanoseconds(0)) out.push_back({"gap", gap_line(plan)});
   for (const parallelizer::Tally& tally : plan.provenance.outsiders) out.push_back({"outside", outsider_line(tally)});

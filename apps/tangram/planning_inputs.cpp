@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "inputs.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/compose/search_tuning.hpp"
+#include "tangram/cost/scaled_rows.hpp"
 #include "tangram/model/split.hpp"
 #include "tangram/model/techniques.hpp"
 #include "tangram/plan/assemble.hpp"
@@ -68,6 +71,25 @@ planner::Pipelines pipelines_of(const Settings& settings) {
   return text == "equal" ? planner::Pipelines::kEqual : planner::Pipelines::kAuto;
 }
 
+/// Where no GPU of the fleet was measured with a block of the model.
+std::optional<Diagnostic> nothing_measured(const PlanningInputs& inputs) {
+  const auto was_measured = [&](const cluster::GpuType& device, const model::BlockType& block) {
+    return std::isfinite(inputs.profiles.least_block_gpu_seconds(block, inputs.model.job, device));
+  };
+  for (const cluster::Node& node : inputs.fleet.nodes) {
+    for (const cluster::DeviceGroup& group : node.groups) {
+      for (const model::BlockType& block : inputs.model.types) {
+        if (was_measured(group.device, block)) return std::nullopt;
+      }
+    }
+  }
+  return problem(ErrorKind::kInfeasible, "nothing-measured",
+                 fmt::format("--measured-only: the profiles have no times of blocks of {} on a GPU of {}",
+                             inputs.model.name, inputs.fleet.name),
+                 "they are of other layers, sequence lengths, precisions or GPU types: `tangram profile show` lists "
+                 "what they have");
+}
+
 }  // namespace
 
 Expected<PlanningInputs> load_planning_inputs(const std::string& cluster, const std::string& model,
@@ -82,6 +104,12 @@ Expected<PlanningInputs> load_planning_inputs(const std::string& cluster, const 
   if (!mistakes.empty()) return fail(std::move(mistakes));
   restrict_techniques(settings, inputs.model);
   inputs.model.job = plan::as_run_by(target_of(settings), std::move(inputs.model.job));
+  if (!settings.enabled("measured-only")) {
+    inputs.profiles = cost::with_scaled_rows(inputs.profiles, inputs.model);
+    return inputs;
+  }
+  inputs.profiles = cost::measured_alone(inputs.profiles);
+  if (auto nothing = nothing_measured(inputs)) return fail(*std::move(nothing));
   return inputs;
 }
 

@@ -22,7 +22,6 @@ namespace tangram::calibrate {
 namespace {
 
 using cost::RecomputeMode;
-using profiles::median;
 using profiles::Note;
 using profiles::NoteKind;
 

@@ -11,12 +11,6 @@
 
 namespace tangram::calibrate {
 
-/// Of these degrees the fewest replicas with whose ranks the experts come out even.
-[[nodiscard]] cost::Degrees with_least_replicas(cost::Degrees degrees);
-
-/// GPUs of one host, joined by what the type has.
-[[nodiscard]] cluster::DeviceShape one_host(const cluster::GpuType& device, int gpus);
-
 /// GPUs of an island of a plan: a part of a member, or whole members. None where they come out otherwise.
 [[nodiscard]] std::optional<cluster::DeviceShape> island_shape(const plan::PlanIsland& island, int gpus);
 
@@ -28,8 +22,7 @@ namespace tangram::calibrate {
 /// The shape of so many GPUs, where there is one.
 using ShapeOf = std::function<std::optional<cluster::DeviceShape>(int gpus)>;
 
-/// At the degrees and samples between which profiles interpolate: tp and cp of up to a host of 8 GPUs, ep of up to 8,
-/// and up to 128 samples, in powers of two, as far as the unit can run so.
+/// At the degrees and samples of scaled rows (cost/scaled_rows.hpp), as far as there is a shape.
 [[nodiscard]] std::vector<Elsewhere> modelled_elsewhere(const model::Model& model, const TimedUnit& unit,
                                                         const ShapeOf& shape_of);
 

@@ -30,6 +30,7 @@
 #include "tangram/base/spelling.hpp"
 #include "tangram/calibrate/timings.hpp"
 #include "tangram/cluster/gpu_names.hpp"
+#include "tangram/cost/scaled_rows.hpp"
 #include "tangram/cost/validity.hpp"
 #include "tangram/io/json_lines.hpp"
 #include "tangram/io/limits.hpp"
@@ -323,7 +324,7 @@ class TimingsReader {
     model::Model alone;
     alone.types = {at(model.types, row.type)};
     alone.job = model.job;
-    cost::Degrees degrees = with_least_replicas(d);
+    cost::Degrees degrees = cost::with_least_replicas(d);
     if (!alone.types.front().feed_forward.is_moe()) {  // beside blocks of experts: ep is theirs
       degrees = d;
       degrees.ep = degrees.etp = 1;
@@ -343,7 +344,7 @@ class TimingsReader {
         }
       }
     }
-    return one_host(*row.device, with_least_replicas(row.degrees).gpus());
+    return cost::one_host(*row.device, cost::with_least_replicas(row.degrees).gpus());
   }
 
   /// On the first island of the type, where the plan has one; else one host.
@@ -353,7 +354,7 @@ class TimingsReader {
         if (island.device.name == device.name) return island_shape(island, gpus);
       }
     }
-    return one_host(device, gpus);
+    return cost::one_host(device, gpus);
   }
 
   const plan::LaunchPlan* plan_;

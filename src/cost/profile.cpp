@@ -5,53 +5,12 @@
 #include <tuple>
 
 #include "profile_lookup.hpp"
+#include "profile_units.hpp"
 
 namespace tangram::cost {
 namespace {
 
-/// What a row must be equal to.
-struct Wanted {
-  ProfileKind kind;
-  const model::BlockType* block;  ///< kBlock
-  std::int64_t vocabulary;
-  std::int64_t hidden;
-  std::int64_t tokens;
-  DType precision;
-  bool flash_attention;
-};
-
-Wanted wanted_block(const model::BlockType& block, const model::Job& job) {
-  const DType precision = block.wide ? wide_precision(job) : job.precision;
-  return {ProfileKind::kBlock, &block, 0, 0, block.tokens, precision, job.flash_attention};
-}
-
-Wanted wanted_edge(ProfileKind kind, const model::Model& model) {
-  return {kind, nullptr, model.vocabulary, model.hidden, model.job.sequence_length, model.job.precision, false};
-}
-
-bool equal_dimensions(const model::BlockType& a, const model::BlockType& b) {
-  return a.hidden == b.hidden && a.attention == b.attention && a.recurrence == b.recurrence &&
-         a.feed_forward == b.feed_forward && a.norms == b.norms && a.norm_bias == b.norm_bias &&
-         a.parallel_attention == b.parallel_attention;
-}
-
-/// Whatever its sequence length.
-bool is_of(const ProfileUnit& unit, const Wanted& wanted, const cluster::GpuType& device) {
-  if (unit.kind != wanted.kind) return false;
-  if (matrix_format(device, unit.dtype) != matrix_format(device, wanted.precision)) return false;
-  if (unit.kind != ProfileKind::kBlock) return unit.vocabulary == wanted.vocabulary && unit.hidden == wanted.hidden;
-  return unit.flash_attention == wanted.flash_attention && equal_dimensions(unit.block, *wanted.block);
-}
-
-std::vector<std::size_t> units_of(const Profile& profile, const Wanted& wanted, const cluster::GpuType& device) {
-  std::vector<std::size_t> units;
-  for (std::size_t u = 0; u < profile.units.size(); ++u) {
-    if (is_of(profile.units[u], wanted, device)) units.push_back(u);
-  }
-  return units;
-}
-
-std::optional<Measured> find(const std::vector<Profile>& profiles, const Wanted& wanted, const Degrees& degrees,
+std::optional<Measured> find(const std::vector<Profile>& profiles, const WantedUnit& wanted, const Degrees& degrees,
                              std::int64_t samples, const cluster::GpuType& device) {
   for (std::size_t p = 0; p < profiles.size(); ++p) {
     if (!computes_alike(profiles[p].device, device)) continue;
@@ -73,7 +32,7 @@ std::vector<std::size_t> reachable(const Profile& profile, std::vector<std::size
   return units;
 }
 
-double least(const std::vector<Profile>& profiles, const Wanted& wanted, const cluster::GpuType& device) {
+double least(const std::vector<Profile>& profiles, const WantedUnit& wanted, const cluster::GpuType& device) {
   constexpr double kRounding = 1 - 1e-12;  // interpolation may end a few units in the last place below a row
   double least = std::numeric_limits<double>::infinity();
   for (const Profile& profile : profiles) {
@@ -97,6 +56,7 @@ std::string_view to_string(Provenance provenance) {
   switch (provenance) {
     case Provenance::kMeasured: return "measured";
     case Provenance::kInterpolated: return "interpolated";
+    case Provenance::kCorrected: return "corrected";
     case Provenance::kModelled: return "modelled";
   }
   return "modelled";

@@ -26,7 +26,7 @@ Passes mix_total(const Passes& low, const Passes& high, const Mix& mix) {
 
 Measured combine(const Measured& low, const Measured& high, const Passes& time, const Mix& mix) {
   Measured out;
-  out.provenance = Provenance::kInterpolated;
+  out.provenance = std::max({Provenance::kInterpolated, low.provenance, high.provenance});
   out.time = time;
   if (low.activation > 0 && high.activation > 0) out.activation = mix(low.activation, high.activation);
   std::ranges::set_union(low.rows, high.rows, std::back_inserter(out.rows));
@@ -138,7 +138,7 @@ class Lookup {
     Measured out;
     out.time = {to_seconds(row->forward), to_seconds(row->backward)};
     out.activation = row->activation.as_double();
-    if (row->scaled) out.provenance = Provenance::kInterpolated;
+    if (row->scaled) out.provenance = Provenance::kCorrected;
     out.rows = {RowId{0, unit, static_cast<std::size_t>(row - rows.begin())}};
     return out;
   }

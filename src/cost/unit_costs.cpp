@@ -251,6 +251,11 @@ UnitCost head_unit(const model::Model& model, const UnitCosts& units, const std:
   return unit;
 }
 
+void set_unmeasured(Unsupported& unsupported, const model::Model& model, std::size_t type) {
+  unsupported.types.resize(model.types.size());
+  unsupported.types[type] = "not measured there: " + model.types[type].name;
+}
+
 void add_units(UnitCosts& units, const model::Model& model, const ProfileSet& profiles) {
   const auto replica = static_cast<int>(units.degrees.most_samples(units.samples));
   const cluster::GpuType& device = units.shape.device;
@@ -264,6 +269,7 @@ void add_units(UnitCosts& units, const model::Model& model, const ProfileSet& pr
     }
     const model::BlockType& block = model.types[type];
     const auto measured = profiles.block(block, model.job, units.degrees, replica, device);
+    if (profiles.measured_only() && !measured) set_unmeasured(units.unsupported, model, type);
     units.blocks.push_back(block_unit(model, block, units, measured));
     units.block_provenance.push_back(provenance(measured));
   }

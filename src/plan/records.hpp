@@ -285,6 +285,7 @@ void fields(Io& io, Of<Io, PartPrediction>& predicted, const References& known) 
   io.template choice<Provenance>("provenance", predicted.provenance,
                                  {{"measured", Provenance::kMeasured},
                                   {"interpolated", Provenance::kInterpolated},
+                                  {"corrected", Provenance::kCorrected},
                                   {"modelled", Provenance::kModelled}});
   io.records("chunks", predicted.chunks, Presence::kIfAny, [](Io& entry, auto& chunk, std::size_t) {
     entry.milliseconds("forward_ms", chunk.forward);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "idle.hpp"
+#include "measured_look.hpp"
 #include "options.hpp"
 #include "planning.hpp"
 #include "prediction.hpp"
@@ -340,6 +341,10 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
 
   if (looks_at_runtimes(options, fleet)) {
     planned.plan.provenance.runs_on = look_at_runtimes(planned.plan, shortlist, fleet, model, options, progress);
+  }
+
+  if (looks_at_measured(planned.plan, options)) {
+    add_note(planned.plan.provenance.note, measured_note(planned.plan, fleet, model, options, progress));
   }
 
   const bool equal = planned.chosen < shortlist.size();

@@ -101,13 +101,6 @@ std::optional<Unit> time_unit(double amount, double peak, double time, const Uni
 
 bool is_sentinel(double time) { return !std::isfinite(time) || time >= kSentinel; }
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 std::vector<std::size_t> outliers(std::span<const Sample> samples) {
   std::vector<Sample> left(samples.begin(), samples.end());
   std::vector<std::size_t> index(left.size());

@@ -12,7 +12,7 @@
 // Sequence interpolation takes its two neighbours from the other two, so that up to eight rows decide; activations
 // follow the same formulas. Rows of tp 1 are neighbours with and without sequence parallelism, which shards nothing
 // there. Outside of the neighbours nothing is said; the model answers. Of several profiles the first that knows wins.
-// What a scaled row gives is never called measured.
+// What a scaled row gives is called corrected (scaled_rows.hpp).
 //
 // What a row holds: compute of one GPU, and the exchanges of tensor parallelism where the profile says so. Those of
 // context and expert parallelism depend on where the ranks are and are always added by the model.
@@ -33,7 +33,13 @@
 
 namespace tangram::cost {
 
-enum class Provenance : std::uint8_t { kMeasured, kInterpolated, kModelled };
+/// Where a time is from, the nearest to a measurement first.
+enum class Provenance : std::uint8_t {
+  kMeasured,
+  kInterpolated,
+  kCorrected,  ///< by a scaled row: the model's time, times what the nearest measured rows took of theirs
+  kModelled
+};
 [[nodiscard]] std::string_view to_string(Provenance provenance);
 
 enum class ProfileKind : std::uint8_t { kBlock, kEmbedding, kHead };
@@ -110,6 +116,9 @@ struct Measured {
 class ProfileSet {
  public:
   void add(Profile profile) { profiles_.push_back(std::move(profile)); }
+  /// Block types run at the degrees and samples alone at which a profile knows them; ends are modelled elsewhere.
+  void require_measured() { measured_only_ = true; }
+  [[nodiscard]] bool measured_only() const { return measured_only_; }
   [[nodiscard]] const std::vector<Profile>& profiles() const { return profiles_; }
   [[nodiscard]] bool empty() const { return profiles_.empty(); }
 
@@ -141,6 +150,7 @@ class ProfileSet {
 
  private:
   std::vector<Profile> profiles_;
+  bool measured_only_ = false;
 };
 
 }  // namespace tangram::cost

@@ -23,8 +23,8 @@ namespace tangram::planner {
 
 class SearchCache;
 
-/// On larger fleets a look at what runtimes make of a job takes as long as its plan, and so does one at what is possible
-/// for none of them: there is none.
+/// On larger fleets a look at what runtimes make of a job takes as long as its plan, and so does one at what is
+/// possible for none of them: there is none.
 inline constexpr int kMostGpusLookedAt = 256;
 
 /// Which pipelines train the model beside each other.
@@ -40,7 +40,9 @@ struct PlanOptions {
   runtime::Target target = runtime::Target::kGeneric;
   objective::Request request;
   Pipelines pipelines = Pipelines::kEqual;
-  bool look_at_runtimes = false;  ///< a plan for no runtime in particular says what each makes of the job (runs_on)
+  /// A plan for no runtime in particular says what each makes of the job (runs_on), and one whose blocks were not all
+  /// measured, though profiles are given, what the best of those takes whose blocks were.
+  bool look_at_runtimes = false;
   /// A plan for no runtime in particular may have colocated encoders, where that is faster.
   bool look_at_colocated = false;
   std::vector<const parallelizer::Parallelizer*> parallelizers;  ///< frontiers are the union; empty: the enumerator

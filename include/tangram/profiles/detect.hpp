@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tangram/base/median.hpp"
+
 namespace tangram::profiles {
 
 struct Unit {
@@ -47,7 +49,6 @@ inline constexpr double kOutlier = 3.5;
 /// Which of the times of equal layers stand out from their median by the same measure.
 [[nodiscard]] std::vector<std::size_t> outliers_of_equals(std::span<const double> times);
 
-[[nodiscard]] double median(std::vector<double> values);  ///< 0 without values
 
 /// Backward is two products for each of forward. At most one of them is in a backward that would compute above the
 /// peak, or, where products decide, takes less than 1.3 times as long as forward (a complete one takes 2.0; the

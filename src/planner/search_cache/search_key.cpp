@@ -48,6 +48,10 @@ Json hierarchy_json(const cluster::IslandHierarchy& hierarchy) {
   return all;
 }
 
+Json profiles_json(const cost::ProfileSet& profiles) {
+  return Json::array({search_cache::to_json(profiles.profiles()), profiles.measured_only()});
+}
+
 Json options_json(const compose::SearchOptions& options) {
   // The deadline is no part of it: what it ends is not stored.
   const auto& [timed, top, label_budget, deadline, max_replicas, max_parts, constraints, cuts, spend, incumbent,
@@ -56,8 +60,7 @@ Json options_json(const compose::SearchOptions& options) {
                       Json::array({cuts.blocks, cuts.segments}), search_cache::to_json(spend),
                       search_cache::to_json(incumbent), search_cache::to_json(accepted_gap),
                       search_cache::to_json(near_degrees), search_cache::to_json(schedule), to_string(placement),
-                      search_cache::to_json(lifted),
-                      profiles == nullptr ? Json() : search_cache::to_json(profiles->profiles()),
+                      search_cache::to_json(lifted), profiles == nullptr ? Json() : profiles_json(*profiles),
                       search_cache::to_json(relaxed_bound)});
 }
 

@@ -210,6 +210,6 @@ TEST_CASE("calibration: where nothing was timed the profile has the model's time
     return found->provenance;
   };
   CHECK(provenance_at(1, 4) == cost::Provenance::kMeasured);
-  CHECK(provenance_at(2, 4) == cost::Provenance::kInterpolated);
-  CHECK(provenance_at(1, 8) == cost::Provenance::kInterpolated);
+  CHECK(provenance_at(2, 4) == cost::Provenance::kCorrected);
+  CHECK(provenance_at(1, 8) == cost::Provenance::kCorrected);
 }

@@ -262,7 +262,7 @@ TEST_CASE("search cache: what is not what was written is not read") {
   beyond[0][0][0] = std::int64_t{1} << 40;  // Composition::level is an int
   CHECK_FALSE(read_result(beyond.dump()));
   beyond = json;
-  beyond[0][0][7][0][3][0][3][1][10] = 3;  // of three kinds of provenance
+  beyond[0][0][7][0][3][0][3][1][10] = 4;  // of four kinds of provenance
   CHECK_FALSE(read_result(beyond.dump()));
 }
 

@@ -13,6 +13,7 @@
 #include "tangram/base/problem.hpp"
 #include "tangram/base/version.hpp"
 #include "tangram/cost/compute.hpp"
+#include "tangram/cost/scaled_rows.hpp"
 #include "tangram/import/import.hpp"
 #include "tangram/io/file.hpp"
 #include "tangram/plan/check.hpp"
@@ -128,6 +129,7 @@ Expected<ImportInputs> load_inputs(const ImportArguments& arguments, const model
   if (mistakes.empty()) take(load_profiles(settings.files("profile"), inputs.fleet), inputs.profiles, mistakes);
   take(load_model(arguments.model, job), inputs.model, mistakes);
   if (!mistakes.empty()) return fail(std::move(mistakes));
+  inputs.profiles = cost::with_scaled_rows(inputs.profiles, inputs.model);
   return inputs;
 }
 

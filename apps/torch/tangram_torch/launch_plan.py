@@ -145,6 +145,7 @@ class Part:
     policies: tuple[BlockPolicy, ...]  # of the stage's blocks, in the order of its chunks
     # Nanoseconds of a forward and a backward pass, and what of the latter are weight gradients that can be put off.
     times: tuple[int, int, int]
+    peak_memory: int = 0  # bytes of a GPU, as predicted; 0: not said
 
     @property
     def ranks(self) -> range:
@@ -364,7 +365,8 @@ def _stage_of(s: Json, first_block: int, zero_bubble: bool) -> Stage:
             p["samples"], sum(other.samples for other in parts), p["ranks"]["first"],
             Degrees(degrees["tp"], degrees["cp"], degrees["dp"], degrees["ep"], degrees["etp"],
                     degrees["sequence_parallel"], degrees.get("dp_replicate", 1)),
-            p["zero"], tuple(_policies_of(p, chunks)), _times_of(p["predicted"]) if zero_bubble else (0, 0, 0)))
+            p["zero"], tuple(_policies_of(p, chunks)), _times_of(p["predicted"]) if zero_bubble else (0, 0, 0),
+            p.get("predicted", {}).get("peak_memory_bytes", 0)))
     return Stage(s["id"], s["pipeline"], chunks, s["embedding"], s["head"], s["schedule"]["warmup"],
                  s["schedule"].get("put_off", 0), tuple(parts))
 

@@ -32,10 +32,12 @@ from .run import Options, Run, StepResult
 from .settings import USAGE, Settings
 from .synthetic import Synthetic
 from .timings import TimingsFile, spans_of_units
+from .topology import place_of
 from .watch import Watch
 
 FAILED = 1
 COLLECTIVE_TIMEOUT = timedelta(hours=1)  # a rank that is gone is noticed by the watch, long before
+GIB = 2**30
 LOWEST_RATE = 0.1  # of the highest learning rate, at the end of the cosine
 
 
@@ -127,6 +129,15 @@ def plan_to_train(settings: Settings) -> LaunchPlan:
     return plan if settings.weights is None else plan.with_details(read_details(Path(settings.weights) / CONFIG))
 
 
+def memory_line(peaks: list[float], planned: list[int]) -> str:
+    """Of the rank whose peak is the largest beside what the plan gives it; bytes, of all ranks."""
+    rank = max(range(len(peaks)), key=lambda r: peaks[r] / planned[r] if planned[r] else 0.0)
+    if not planned[rank]:
+        return f"memory: at most {max(peaks) / GIB:.1f} GiB on a GPU"
+    return (f"memory: at most {peaks[rank] / planned[rank]:.2f} of the plan's: rank {rank} had {peaks[rank] / GIB:.1f} GiB, "
+            f"the plan says {planned[rank] / GIB:.1f}")
+
+
 class Training:
     """Of one rank."""
 
@@ -169,8 +180,20 @@ class Training:
             self._one_step()
             if self.settings.save and (self.step % self.settings.save_every == 0 or self.step == self.settings.steps):
                 self._save()
+        self._say_memory()
         if self._trace is not None:
             self._trace.write()
+
+    def _say_memory(self) -> None:
+        """Peaks are of what PyTorch's allocator handed out; all ranks tell theirs."""
+        device = self.run.program.device
+        if device.type != "cuda":
+            return
+        peaks = torch.zeros(len(self.plan.ranks), dtype=torch.float64, device=device)
+        peaks[self.rank] = torch.cuda.max_memory_allocated(device)
+        self.run.groups.world.all_reduce(peaks)
+        planned = [place_of(self.plan, rank).part.peak_memory for rank in range(len(self.plan.ranks))]
+        self._say(memory_line(peaks.tolist(), planned))
 
     def _one_step(self) -> None:
         self.source.iteration = self.step

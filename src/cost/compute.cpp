@@ -154,10 +154,13 @@ DeviceRates device_rates(const cluster::GpuType& device, DType precision, model:
   return device_rates(device, job);
 }
 
+/// From Hopper on Transformer Engine prefers cuDNN's to FlashAttention-2 (get_attention_backend, "Hopper+"), and so do
+/// Megatron-LM, FlagScale and Megatron-Bridge, which leave the choice to it; PyTorch took it in our runs.
 model::AttentionKernel attention_kernel_on(const cluster::GpuType& device, const model::Job& job) {
   using model::AttentionKernel;
   if (job.attention_kernel != AttentionKernel::kDefault) return job.attention_kernel;
-  return device.architecture == "blackwell" ? AttentionKernel::kNative : AttentionKernel::kFlash2;
+  const bool native = device.architecture == "hopper" || device.architecture == "blackwell";
+  return native ? AttentionKernel::kNative : AttentionKernel::kFlash2;
 }
 
 double gemm_seconds(const Gemm& gemm, double element, double result, double rate, const DeviceRates& device) {

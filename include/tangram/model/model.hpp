@@ -159,7 +159,7 @@ struct ShardingGroup {
 
 /// Which fused attention runs.
 enum class AttentionKernel {
-  kDefault,  ///< kNative on Blackwell, which FlashAttention-2 was not written for; else kFlash2
+  kDefault,  ///< kNative on Hopper and Blackwell, where runtimes prefer it; else kFlash2
   kFlash2,   ///< one for all generations of GPUs (FlashAttention-2)
   kNative,   ///< made for the GPU's own (FlashAttention-3, cuDNN); where the GPU's record has no figures, as kFlash2
 };

@@ -137,14 +137,17 @@ TEST_CASE("FlashAttention-2 on Blackwell: published times") {
   CHECK(misses(AttentionKernel::kNative, "flash2").at({"B200", "llama3.1-405b"}).mean() > 0.5);
 }
 
-TEST_CASE("a job that does not say which attention runs has cuDNN's on Blackwell, and FlashAttention-2 elsewhere") {
+TEST_CASE("a job that does not say which attention runs has cuDNN's on Hopper and later, else FlashAttention-2") {
   model::Job job;
   CHECK(attention_kernel_on(catalogue_type("B200-180GB-SXM"), job) == AttentionKernel::kNative);
-  CHECK(attention_kernel_on(catalogue_type("H100-80GB-SXM"), job) == AttentionKernel::kFlash2);
+  CHECK(attention_kernel_on(catalogue_type("H100-80GB-SXM"), job) == AttentionKernel::kNative);
+  CHECK(attention_kernel_on(catalogue_type("A100-80GB-SXM"), job) == AttentionKernel::kFlash2);
+  CHECK(attention_kernel_on(catalogue_type("MI300X-192GB"), job) == AttentionKernel::kFlash2);
   job.attention_kernel = AttentionKernel::kFlash2;
   CHECK(attention_kernel_on(catalogue_type("B200-180GB-SXM"), job) == AttentionKernel::kFlash2);
+  CHECK(attention_kernel_on(catalogue_type("H100-80GB-SXM"), job) == AttentionKernel::kFlash2);
   job.attention_kernel = AttentionKernel::kNative;
-  CHECK(attention_kernel_on(catalogue_type("H100-80GB-SXM"), job) == AttentionKernel::kNative);
+  CHECK(attention_kernel_on(catalogue_type("A100-80GB-SXM"), job) == AttentionKernel::kNative);
 }
 
 TEST_CASE("native attention: heads whose values are too wide run the kernels of all generations") {

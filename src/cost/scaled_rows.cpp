@@ -15,6 +15,8 @@ namespace tangram::cost {
 namespace {
 
 constexpr std::array kUsualDegrees{1, 2, 4, 8};
+constexpr double kMostRanks = 1 << 16;  // of a replica that was measured
+constexpr double kLongest = 1e6;        // seconds; no profile has longer rows
 
 /// A measured row, and how much longer it took than the model says.
 struct Ratio {
@@ -28,6 +30,11 @@ struct Ratio {
 Passes compute_of(const BlockTime& time, bool with_tensor_exchange) {
   const Passes tensor = with_tensor_exchange ? time.tensor : Passes{};
   return {time.compute.forward + tensor.forward, time.compute.backward + tensor.backward};
+}
+
+/// Of a row of a file.
+bool has_few_ranks(const Degrees& degrees) {
+  return static_cast<double>(degrees.tp) * degrees.cp * degrees.ep * degrees.etp <= kMostRanks;
 }
 
 bool is_supported(const model::Model& model, const ProfileUnit& unit, const Degrees& degrees) {
@@ -108,7 +115,8 @@ class Scaler {
  private:
   void add_ratios(const ProfileUnit& unit) {
     for (const ProfileRow& row : unit.rows) {
-      if (row.scaled || !is_supported(model_, unit, with_least_replicas(row.degrees))) continue;
+      if (row.scaled || !has_few_ranks(row.degrees)) continue;
+      if (!is_supported(model_, unit, with_least_replicas(row.degrees))) continue;
       const Passes modelled = times_.at(unit, row.degrees, row.samples);
       if (!(modelled.forward > 0 && modelled.backward > 0)) continue;
       ratios_.push_back({row.degrees, row.samples, unit.sequence_length, to_seconds(row.forward) / modelled.forward,
@@ -124,8 +132,10 @@ class Scaler {
     row.scaled = true;
     const Passes modelled = times_.at(unit, row.degrees, samples);
     const Passes ratio = nearest_ratio(ratios_, row.degrees, samples, wanted_.tokens);
-    row.forward = at_least_one(ratio.forward * modelled.forward);
-    row.backward = at_least_one(ratio.backward * modelled.backward);
+    const Passes time{ratio.forward * modelled.forward, ratio.backward * modelled.backward};
+    if (!(time.forward < kLongest && time.backward < kLongest)) return;
+    row.forward = at_least_one(time.forward);
+    row.backward = at_least_one(time.backward);
     if (!find_anomaly(measured_, unit, row)) unit.rows.push_back(row);
   }
 

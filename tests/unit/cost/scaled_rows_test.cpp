@@ -103,6 +103,30 @@ TEST_CASE("scaled rows: a unit that was measured at another sequence length alon
   CHECK(known(set, Degrees{}, 1, 4096)->provenance == Provenance::kMeasured);
 }
 
+TEST_CASE("scaled rows: absurd degrees have no say, and absurd times are left out") {
+  ProfileUnit unit = scaled_unit();
+  unit.rows = {slower(unit, Degrees{}, 1, 1.5, 1.5)};
+  ProfileRow vast = unit.rows.front();
+  vast.degrees.ep = vast.degrees.etp = 65'536;
+  unit.rows.push_back(vast);
+  const ProfileSet set = with_scaled_rows(scaled_set({unit}), scaled_model());
+  CHECK(ratio_at(set, Degrees{}, 2).first == Approx(1.5).epsilon(1e-4));
+
+  ProfileUnit embedding;
+  embedding.kind = ProfileKind::kEmbedding;
+  embedding.vocabulary = scaled_model().vocabulary;
+  embedding.hidden = scaled_model().hidden;
+  embedding.sequence_length = 1;
+  ProfileRow slow;
+  slow.forward = slow.backward = Nanoseconds(900'000'000'000'000);
+  embedding.rows = {slow};
+  const ProfileSet slower_yet = with_scaled_rows(scaled_set({embedding}), scaled_model());
+  for (const ProfileRow& row : slower_yet.profiles().back().units.front().rows) {
+    CHECK(row.forward > Nanoseconds(0));
+    CHECK(row.forward <= Nanoseconds(1'000'000'000'000'000));
+  }
+}
+
 TEST_CASE("scaled rows: other models' units have none") {
   model::Model wider = model_of(gpt_block(2048, 16, 2048), 4, 32'000);
   CHECK(with_scaled_rows(slow_at_tp4(), wider) == slow_at_tp4());

@@ -6,8 +6,8 @@
 
 #include "settings.hpp"
 #include "tangram/cluster/fleet.hpp"
-#include "tangram/objective/objective.hpp"
 #include "tangram/model/model.hpp"
+#include "tangram/objective/objective.hpp"
 
 namespace tangram::app {
 
@@ -16,6 +16,6 @@ namespace tangram::app {
 
 /// Errors: as of planner::check_prices.
 [[nodiscard]] Expected<objective::Request> request_of_settings(const Settings& settings, const cluster::Fleet& fleet,
-                                                             const model::Model& model);
+                                                               const model::Model& model);
 
 }  // namespace tangram::app

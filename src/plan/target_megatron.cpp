@@ -39,9 +39,7 @@ void refuse_interleaved(Rules& rules, const LaunchPlan& plan, const std::vector<
       "MLM_CHUNK_MEMORY", "the first chunks are held longest: what a stage holds of all its chunks fits its GPUs");
 }
 
-bool has_wide_layers_in_fp8(const model::Job& job) {
-  return job.precision == DType::kFp8 && has_wide_layers(job);
-}
+bool has_wide_layers_in_fp8(const model::Job& job) { return job.precision == DType::kFp8 && has_wide_layers(job); }
 
 // --num-layers-at-start-in-bf16 and --num-layers-at-end-in-bf16 (TransformerConfig.__post_init__).
 void refuse_wide_layers(Rules& rules, const LaunchPlan& plan) {

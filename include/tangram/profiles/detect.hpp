@@ -49,7 +49,6 @@ inline constexpr double kOutlier = 3.5;
 /// Which of the times of equal layers stand out from their median by the same measure.
 [[nodiscard]] std::vector<std::size_t> outliers_of_equals(std::span<const double> times);
 
-
 /// Backward is two products for each of forward. At most one of them is in a backward that would compute above the
 /// peak, or, where products decide, takes less than 1.3 times as long as forward (a complete one takes 2.0; the
 /// gradient of the input alone was measured at 0.8 to 0.98).

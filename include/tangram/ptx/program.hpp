@@ -68,9 +68,9 @@ struct Variable {
   std::int64_t bytes = 8;  ///< of all elements
   std::int64_t alignment = 8;
   bool is_array = false;
-  bool is_pointer = false;          ///< declared .ptr
-  bool is_external = false;         ///< .extern: its size is not known here
-  bool has_symbolic_value = false;  ///< its initializer holds addresses of other symbols
+  bool is_pointer = false;             ///< declared .ptr
+  bool is_external = false;            ///< .extern: its size is not known here
+  bool has_symbolic_value = false;     ///< its initializer holds addresses of other symbols
   std::vector<std::uint8_t> contents;  ///< initial ones; zeros follow
   Place place;
 };

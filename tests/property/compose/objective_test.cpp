@@ -181,7 +181,8 @@ TEST_CASE("the list of choices holds the fastest plan and nothing that another o
       const auto by_gpus = fastest(job, Currency::kGpus, a.gpus);
       const auto by_money = fastest(job, Currency::kMicroDollarsPerHour, a.rate.value());
       CHECK((by_gpus == a.time.value() || by_money == a.time.value() || is_of_one_class(a.plan)));
-      const objective::RequestResult fewest = granted(job, {.objective = Objective::kGpus, .longest_iteration = a.time});
+      const objective::RequestResult fewest =
+          granted(job, {.objective = Objective::kGpus, .longest_iteration = a.time});
       CHECK(fewest.value <= static_cast<double>(a.gpus));
       for (const objective::Shown& b : plans) {
         if (&a != &b) CHECK_FALSE((a.time <= b.time && a.gpus <= b.gpus && a.rate <= b.rate));

@@ -347,8 +347,8 @@ TEST_CASE("with many images homogeneous wants a short first stage, and colocated
 }
 
 TEST_CASE("behind an encoder of its own a language model in equal stages hardly fits, with 14 layers first it does") {
-  // 6B + 70B on 72 GPUs: the harness left equal stages because they ran out of memory. Its other peaks are predicted 1 to
-  // 5 % too low.
+  // 6B + 70B on 72 GPUs: the harness left equal stages because they ran out of memory. Its other peaks are predicted 1
+  // to 5 % too low.
   Measurement m = beside_70b(Placement::kDisjoint, 3072, 24, 4);
   m.gpus = {{"H100-80GB", 72, 8}};
   m.global_batch = 288;

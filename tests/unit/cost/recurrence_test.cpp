@@ -158,7 +158,8 @@ TEST_CASE("recurrence: tp x cp divides heads and groups") {
   CHECK(why_unsupported(model, {.tp = 4, .cp = 2}, 1).empty());
   CHECK(why_unsupported(model, {.tp = 16}, 1) == "8 groups of a recurrence cannot be divided by tp 16");
   CHECK(why_unsupported(model, {.tp = 8, .cp = 2}, 1) == "8 groups of a recurrence cannot be divided by tp x cp = 16");
-  CHECK(why_indivisible(model, {.runs = {{0, 1}}}, {.tp = 64}, 1) == "32 heads of a recurrence cannot be divided by tp 64");
+  CHECK(why_indivisible(model, {.runs = {{0, 1}}}, {.tp = 64}, 1) ==
+        "32 heads of a recurrence cannot be divided by tp 64");
 }
 
 TEST_CASE("hybrid layers: one part costs what the layer's other part does not") {

@@ -140,7 +140,9 @@ TEST_CASE("disaggregate adapt: the monitor against static modes and the oracle")
   }
 }
 
-TEST_CASE("disaggregate recovery: times that are nearly exact lose nothing, wrong ones lose and are made good, the same each time") {
+TEST_CASE(
+    "disaggregate recovery: times that are nearly exact lose nothing, wrong ones lose and are made good, the same each "
+    "time") {
   const Problem problem = model_problem({.layers = 2});
   const disaggregate::Recovery exact = disaggregate::recovery_from(problem, 1e-9, 2, 1);
   CHECK(exact.lost == Approx(0).margin(1e-6));

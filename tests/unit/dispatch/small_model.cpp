@@ -27,7 +27,8 @@ SmallModel small_model(int streams) {
   const std::string lines = text_of("launches.jsonl");
   const auto launches = ptx::read_launches(lines, "launches.jsonl");
   REQUIRE(launches);
-  const auto graph = kernels::graph_of_launches({&*module, 1}, *launches, "launches.jsonl", {}, kernels::KernelCosts({}));
+  const auto graph =
+      kernels::graph_of_launches({&*module, 1}, *launches, "launches.jsonl", {}, kernels::KernelCosts({}));
   REQUIRE(graph);
   auto code = dispatch::code_of(*graph, *module, lines, "launches.jsonl");
   REQUIRE(code);

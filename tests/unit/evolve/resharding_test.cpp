@@ -77,9 +77,9 @@ TEST_CASE("half the tensor parallelism doubles what each GPU holds, and its neig
 }
 
 TEST_CASE("of groups that ZeRO shards inside each holds everything") {
-  // dp 8, ZeRO-1 over all -> inside two groups of four: replica r held eighth r of the state and needs eighths 2 (r % 4)
-  // and 2 (r % 4) + 1. Replica 0 needs 0 and 1, 7 needs 6 and 7, and each has one of them; the others have none. Kept are
-  // 2 of the 16 eighths that are held then.
+  // dp 8, ZeRO-1 over all -> inside two groups of four: replica r held eighth r of the state and needs eighths 2 (r %
+  // 4) and 2 (r % 4) + 1. Replica 0 needs 0 and 1, 7 needs 6 and 7, and each has one of them; the others have none.
+  // Kept are 2 of the 16 eighths that are held then.
   World world = make_world();
   const auto plan_with = [&](int groups) {
     cost::Strategy sharded = strategy(1, 1, 8, 1, 1, 1);

@@ -63,7 +63,8 @@ Diagnostic first_error(const std::string& text) {
 TEST_CASE("attention made for the GPU's generation is written where the job runs it") {
   LaunchPlan plan = example_plan();
   for (auto& island : plan.islands) {
-    island.device.compute.native_attention = cluster::NativeAttention{0.7, 0.6, 500, 600, "made up", 64, 60, 40, 128, 90};
+    island.device.compute.native_attention =
+        cluster::NativeAttention{0.7, 0.6, 500, 600, "made up", 64, 60, 40, 128, 90};
   }
   const auto read_back = [&] {
     auto read = read_plan(write_plan(plan), "plan.json");

@@ -72,7 +72,8 @@ TEST_CASE("launches of compiled kernels touch what their source says") {
   REQUIRE(add.size() == 3);
   CHECK(std::ranges::all_of(add, &ptx::BufferRange::exact));
   CHECK(add[2].bytes == std::vector<ptx::ByteSet>{{1024, 800, {}}});
-  const auto matmul = ranges(1);  // a tile of 16 x 16: 16 rows of 64 floats, 16 columns of 64 rows of 48, 16 by 16 of 48
+  const auto matmul =
+      ranges(1);  // a tile of 16 x 16: 16 rows of 64 floats, 16 columns of 64 rows of 48, 16 by 16 of 48
   REQUIRE(matmul.size() == 3);
   CHECK(std::ranges::all_of(matmul, &ptx::BufferRange::exact));
   CHECK(matmul[0].bytes == std::vector<ptx::ByteSet>{{0, 4096, {}}});

@@ -6,6 +6,8 @@
 #include <map>
 #include <numeric>
 
+#include "tangram/base/median.hpp"
+
 namespace tangram::accuracy {
 namespace {
 
@@ -112,9 +114,7 @@ Errors errors_of(std::vector<double> signed_errors) {
   errors.bias = std::accumulate(signed_errors.begin(), signed_errors.end(), 0.0) / n;
   for (double& error : signed_errors) error = std::abs(error);
   std::ranges::sort(signed_errors);
-  const std::size_t half = signed_errors.size() / 2;
-  errors.median =
-      signed_errors.size() % 2 == 1 ? signed_errors[half] : (signed_errors[half - 1] + signed_errors[half]) / 2;
+  errors.median = median(signed_errors);
   errors.mean = std::accumulate(signed_errors.begin(), signed_errors.end(), 0.0) / n;
   errors.p90 = signed_errors[static_cast<std::size_t>(std::ceil(0.9 * n)) - 1];
   errors.largest = signed_errors.back();

@@ -83,8 +83,6 @@ std::string place_of(const TimedUnit& unit) {
 
 std::string times_text(std::int64_t count) { return fmt::format("{} time{}", count, count == 1 ? "" : "s"); }
 
-Nanoseconds nanoseconds(double seconds) { return Nanoseconds(std::max<std::int64_t>(1, std::llround(seconds * 1e9))); }
-
 /// Whatever their rows.
 bool is_of(cost::ProfileUnit a, const cost::ProfileUnit& b) {
   a.rows = b.rows;
@@ -141,8 +139,8 @@ class UnitRow {
     cost::ProfileRow row;
     row.degrees = unit_.degrees;
     row.samples = unit_.samples;
-    row.forward = nanoseconds(middle.forward);
-    row.backward = nanoseconds(middle.backward);
+    row.forward = measured_nanoseconds(middle.forward);
+    row.backward = measured_nanoseconds(middle.backward);
     out.unit.rows = {row};
     return out;
   }
@@ -381,8 +379,8 @@ class Calibrator {
     cost::ProfileRow row;
     row.degrees = point.degrees;
     row.samples = point.samples;
-    row.forward = nanoseconds(ratio.forward * (point.compute.forward + tensor.forward));
-    row.backward = nanoseconds(ratio.backward * (point.compute.backward + tensor.backward));
+    row.forward = measured_nanoseconds(ratio.forward * (point.compute.forward + tensor.forward));
+    row.backward = measured_nanoseconds(ratio.backward * (point.compute.backward + tensor.backward));
     row.scaled = true;
     if (!cost::find_anomaly(profile, unit, row)) unit.rows.push_back(row);
   }

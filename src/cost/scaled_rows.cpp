@@ -64,8 +64,6 @@ class Modelled {
   const Profile& profile_;
 };
 
-Nanoseconds at_least_one(double seconds) { return Nanoseconds(std::max<std::int64_t>(1, std::llround(seconds * 1e9))); }
-
 double distance(double a, double b) { return std::abs(std::log2(a / b)); }
 
 std::tuple<double, double, double, double> distance(const Ratio& row, const Degrees& degrees, std::int64_t samples,
@@ -134,8 +132,8 @@ class Scaler {
     const Passes ratio = nearest_ratio(ratios_, row.degrees, samples, wanted_.tokens);
     const Passes time{ratio.forward * modelled.forward, ratio.backward * modelled.backward};
     if (!(time.forward < kLongest && time.backward < kLongest)) return;
-    row.forward = at_least_one(time.forward);
-    row.backward = at_least_one(time.backward);
+    row.forward = measured_nanoseconds(time.forward);
+    row.backward = measured_nanoseconds(time.backward);
     if (!find_anomaly(measured_, unit, row)) unit.rows.push_back(row);
   }
 

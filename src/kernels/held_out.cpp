@@ -10,6 +10,7 @@
 #include "roofline_fit.hpp"
 #include "table_lookup.hpp"
 #include "tangram/base/at.hpp"
+#include "tangram/base/median.hpp"
 #include "tangram/base/problem.hpp"
 
 namespace tangram::kernels {
@@ -20,12 +21,6 @@ double four_digits(double value) {
   if (value == 0) return 0;
   const double scale = std::pow(10.0, 3 - std::floor(std::log10(std::abs(value))));
   return std::round(value * scale) / scale;
-}
-
-double median_of(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 double mean_of(const std::vector<double>& values) {
@@ -128,7 +123,7 @@ Roofline median_roofline(const OperatorTable& table, std::optional<int> without 
     compute.push_back(roofline.compute);
     memory.push_back(roofline.memory);
   }
-  return {median_of(floors), median_of(compute), median_of(memory)};
+  return {median(floors), median(compute), median(memory)};
 }
 
 /// Of each GPU by the medians of the others.
@@ -195,7 +190,7 @@ void share_floors(OperatorTable& table) {
     }
   }
   if (floors.empty()) return;
-  for (const int gpu : unknown) at(table.inference, gpu).roofline.floor = median_of(floors);
+  for (const int gpu : unknown) at(table.inference, gpu).roofline.floor = median(floors);
 }
 
 void fit_rooflines(OperatorTable& table, std::span<const cluster::GpuType> devices) {

@@ -11,9 +11,7 @@ namespace {
 
 bool runs_as_fast(DType a, DType b) { return a == b || (bytes_of(a) == 2 && bytes_of(b) == 2); }
 
-KernelTime timed(double seconds, TimeSource from, double error) {
-  return {Nanoseconds(std::max<std::int64_t>(1, std::llround(seconds * 1e9))), from, error};
-}
+KernelTime timed(double seconds, TimeSource from, double error) { return {measured_nanoseconds(seconds), from, error}; }
 
 double error_of(const TableRatio& found, const Inference& inference) {
   double squares = found.beyond ? inference.beyond_error * inference.beyond_error : 0;

@@ -206,8 +206,7 @@ void add_curve(Context& context, const cluster::GpuType& device, cost::Exchange 
   }
   cost::CollectiveCurve curve{operation, group, {}};
   for (const RawPoint& p : real) {
-    const auto time = std::max<std::int64_t>(1, std::llround(p.time * scale * 1e9));
-    curve.points.push_back({Bytes(std::llround(p.bytes)), Nanoseconds(time)});
+    curve.points.push_back({Bytes(std::llround(p.bytes)), measured_nanoseconds(p.time * scale)});
   }
   curve = normalized_curve(std::move(curve), device, file, context.notes);
   if (curve.points.empty()) return;

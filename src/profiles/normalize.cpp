@@ -49,8 +49,8 @@ cost::ProfileRow row_of(const RawRow& raw, double seconds_per_unit) {
   row.degrees.tp = raw.tp;
   row.degrees.sequence_parallel = raw.sequence_parallel;
   row.samples = raw.samples;
-  row.forward = Nanoseconds(std::max<std::int64_t>(1, std::llround(raw.forward * seconds_per_unit * 1e9)));
-  row.backward = Nanoseconds(std::max<std::int64_t>(1, std::llround(raw.backward * seconds_per_unit * 1e9)));
+  row.forward = measured_nanoseconds(raw.forward * seconds_per_unit);
+  row.backward = measured_nanoseconds(raw.backward * seconds_per_unit);
   row.activation = Bytes(std::llround(raw.activation));
   return row;
 }

@@ -2,6 +2,7 @@
 // mixed up. Bytes and Nanoseconds are integers, so that search results do not depend on rounding; rates are doubles.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <compare>
 #include <cstdint>
@@ -55,6 +56,11 @@ using Dollars = Quantity<struct DollarsTag, double>;
   if (!(ns > 0)) return Nanoseconds(0);
   if (ns >= 9.2e18) return Nanoseconds::max();
   return Nanoseconds(static_cast<std::int64_t>(ns));
+}
+
+/// Measured seconds rounded to the nearest nanosecond, at least one. Requires less than 292 years.
+[[nodiscard]] inline Nanoseconds measured_nanoseconds(double seconds) {
+  return Nanoseconds(std::max<std::int64_t>(1, std::llround(seconds * 1e9)));
 }
 
 [[nodiscard]] constexpr double to_seconds(Nanoseconds t) { return t.as_double() * 1e-9; }

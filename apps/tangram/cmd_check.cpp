@@ -47,6 +47,7 @@ Expected<CheckInputs> load_inputs(const CheckArguments& arguments) {
     if (mistakes.empty()) {
       overrides = {job.sequence_length, job.global_batch, job.microbatch, frozen_parts(inputs.plan.model.graph)};
       overrides.constraints = constraints(inputs.plan.model.graph);
+      overrides.adapters = model::adapters_of(inputs.plan.model);
     }
     take(load_model(arguments.model, overrides), inputs.model, mistakes);
     if (inputs.model) inputs.model->job.allow = job.allow;

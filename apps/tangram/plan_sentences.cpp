@@ -29,6 +29,8 @@ std::string model_line(const model::Model& model) {
   if (model.active_parameters() != model.total_parameters()) {
     text += fmt::format(" ({} active)", billions(model.active_parameters()));
   }
+  const std::int64_t trained = model.trained_parameters();
+  if (trained != model.total_parameters()) text += fmt::format(", {} trained", billions(trained));
   return text +
          fmt::format("; {} tokens a sample, {}", thousands(model.job.sequence_length), to_string(model.job.precision));
 }

@@ -31,6 +31,8 @@ model::JobOverrides overrides_of(const Settings& settings) {
   if (auto constraints = model::read_constraints(settings.files("module"))) {
     overrides.constraints = *std::move(constraints);
   }
+  const std::vector<std::string> lora = settings.files("lora");
+  if (auto adapters = model::read_adapters(lora); adapters && !lora.empty()) overrides.adapters = *adapters;
   return overrides;
 }
 

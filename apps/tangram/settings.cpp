@@ -64,6 +64,9 @@ std::vector<SettingDefinition> make_definitions() {
       {kJob, kCount, "seq-len", "TOKENS", "tokens per sample, instead of the model file's"},
       {kJob, kCount, "microbatch", "SAMPLES", "samples per microbatch of a pipeline (default: searched)"},
       {kJob, kNames, "freeze", "MODULES", "do not train these modules or connectors: vision,vision.connector"},
+      {kJob, kAdapters, "lora", "RANK",
+       "train low-rank adapters beside the language model, which is frozen: 16, or beside some matrices "
+       "16,q_proj,v_proj"},
       {kJob, kModules, "module", "WHAT",
        "fix degrees and GPU types of modules: vision:tp=2,gpus=A100+L40S,language:tp=8 (tp, cp, ep, gpus)"},
       {kJob, kTechniques, "allow", "LIST", "use only these of the techniques the model file allows: tp,dp,pp"},
@@ -215,6 +218,11 @@ std::optional<Complaint> complaint(const SettingDefinition& definition, std::str
         return Complaint{read.error().front().message, read.error().front().hint};
       }
       return std::nullopt;
+    case SettingKind::kAdapters:
+      if (const auto read = model::read_adapters(split_list(text)); !read) {
+        return Complaint{read.error().front().message, read.error().front().hint};
+      }
+      return std::nullopt;
     case SettingKind::kNames:
       if (split_list(text).empty()) return Complaint{"the list is empty", ""};
       return std::nullopt;  // looked for where they are used
@@ -334,7 +342,7 @@ std::span<const SettingDefinition> setting_definitions() {
 
 bool SettingDefinition::is_list() const {
   return kind == SettingKind::kTechniques || kind == SettingKind::kOptions || kind == SettingKind::kFiles ||
-         kind == SettingKind::kNames || kind == SettingKind::kModules;
+         kind == SettingKind::kNames || kind == SettingKind::kModules || kind == SettingKind::kAdapters;
 }
 
 bool applies_to(const SettingDefinition& definition, const SettingGroups& groups) {

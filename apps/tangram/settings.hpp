@@ -39,6 +39,7 @@ enum class SettingKind : std::uint8_t {
   kTechniques,
   kOptions,
   kModules,
+  kAdapters,
   kFile,
   kFiles,
   kNames,

@@ -41,9 +41,13 @@ bool fuses_accumulation(const Measurement& m, const cluster::GpuType& device) {
   return is_recent(device) || younger;
 }
 
-/// Low-rank adapters: the weights of blocks are frozen. The adapters' own products are below a hundredth and left out.
-void freeze_weights(model::Model& model) {
-  for (model::BlockType& block : model.types) block.gradients = {false, true};
+/// Not printed: of rank 16 beside all matrices.
+void add_adapters(model::Model& model, const AdapterFacts& printed) {
+  constexpr std::int64_t kUsualRank = 16;
+  model::Adapters adapters;
+  adapters.rank = adapters.alpha = printed.rank > 0 ? printed.rank : kUsualRank;
+  for (const std::string& name : printed.targets) adapters.targets.add(*model::target_called(name));
+  model::set_adapters(model, adapters);
 }
 
 }  // namespace
@@ -188,7 +192,7 @@ Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& 
   model::set_wide_layers(*model);
   set_printed(model->job, m.kernels);
   model->job.optimizer.state_bytes_per_parameter -= bytes_below_fp32(find_moments(m));
-  if (m.task.find("LoRA") != std::string::npos) freeze_weights(*model);
+  if (m.task.find("LoRA") != std::string::npos) add_adapters(*model, m.adapters);
   return model;
 }
 

@@ -8,6 +8,7 @@
 #include "tangram/accuracy/measurement.hpp"
 #include "tangram/io/document.hpp"
 #include "tangram/io/limits.hpp"
+#include "tangram/model/adapters.hpp"
 
 namespace tangram::accuracy {
 namespace {
@@ -337,6 +338,19 @@ void read_wide_layers(const Row& row, Measurement& out) {
   out.wide_last = static_cast<int>(layers->integer("last").value_or(0));
 }
 
+AdapterFacts read_adapters(const Row& row) {
+  AdapterFacts facts;
+  const auto lora = row.object("lora");
+  if (!lora) return facts;
+  facts.rank = lora->integer("r").value_or(0);
+  facts.targets = lora->words("target_modules");
+  for (const std::string& target : facts.targets) {
+    if (!model::target_called(target))
+      lora->wrong("target_modules", *lora->find("target_modules"), "names of matrices that PEFT has, like \"q_proj\"");
+  }
+  return facts;
+}
+
 GraphFacts read_graphs(const Row& row) {
   const auto graphs = row.object("cuda_graph");
   return graphs ? GraphFacts{graphs->text("impl"), graphs->words("scope")} : GraphFacts{};
@@ -366,6 +380,7 @@ void read_options(const Row& row, Measurement& out) {
   out.framework = row.text("framework");
   out.source = fmt::format("{} {} {}", row.text("source"), row.text("seen"), row.text("recipe"));
   out.task = row.text("task");
+  out.adapters = read_adapters(row);
   out.graphs = read_graphs(row);
   out.routing = read_routing(row);
   out.launch_blocking = row.boolean("launch_blocking").value_or(false);

@@ -14,6 +14,7 @@ constexpr double kRotaryForward = 2, kRotaryBackward = 2;
 constexpr double kGatedForward = 3, kGatedBackward = 5;  // gate, up -> product; those and d -> two gradients
 constexpr double kPlainForward = 2, kPlainBackward = 3;
 constexpr double kPermute = 2;
+constexpr double kScale = 2;
 // The bias behind the second product of experts, which Megatron-Core weighs and adds expert by expert, by kernels of
 // their own (TEGroupedMLP._apply_bias). Forward: bias x weight -> b, x + b -> y, y of all experts -> one. Backward:
 // d x weight -> p and d x bias -> q, p and q summed up, d of all experts -> one.
@@ -45,6 +46,7 @@ struct Context {
   std::optional<DeviceRates> expert_rates;  ///< of experts that compute in 16 bits beside narrower layers
   double gradient;                          ///< bytes of a main gradient
   bool fused;
+  bool fused_kernels;
 };
 
 Passes stream(const Context& c, double values, double forward, double backward) {
@@ -112,6 +114,46 @@ Projection query_key_value(const Context& c) {
   out.all += up;
   out.up_forward = up.forward;
   return out;
+}
+
+/// An adapter beside a matrix: its two products, both trained; then it is scaled and added, and backward two gradients
+/// of the input are, by kernels of their own (LoRALinear of Megatron-Bridge, src/megatron/bridge/peft/lora_layers.py;
+/// PEFT's layers do the same).
+Passes adapter(const Context& c, const LocalMatrix& beside) {
+  const auto rank = static_cast<double>(c.block.adapters.rank);
+  const double rows = c.local.tokens;
+  const auto product = [&](double in, double out) {
+    return linear_seconds(rows, in, out, 1, c.local.element, c.gradient, c.rates.attention, c.rates, {});
+  };
+  Passes time = product(beside.in, rank);
+  time += product(rank, beside.out);
+  time += stream(c, rows * beside.out, kScale, kScale);
+  time += stream(c, rows, kResidualForward * beside.out, kResidualBackward * beside.in);
+  return time;
+}
+
+/// Local matrices with an adapter each. Where kernels are fused, so are the matrices of queries, keys and values, and
+/// of gate and up (Megatron-Core's linear_qkv and linear_fc1): they have one adapter together.
+std::vector<LocalMatrix> adapted(const Context& c, bool of_attention) {
+  std::vector<LocalMatrix> all;
+  bool joins = false;
+  for (const model::AdaptableMatrix& matrix : model::adapted_matrices(c.block)) {
+    if (matrix.of_attention() != of_attention) continue;
+    const LocalMatrix local = local_matrix(c.block, matrix, c.degrees);
+    if (joins && !matrix.splits_input()) {
+      all.back().out += local.out;
+    } else {
+      all.push_back(local);
+    }
+    joins = c.fused_kernels && !matrix.splits_input();
+  }
+  return all;
+}
+
+Passes adapters(const Context& c, bool of_attention) {
+  Passes time;
+  for (const LocalMatrix& beside : adapted(c, of_attention)) time += adapter(c, beside);
+  return time;
 }
 
 /// Of what mixes the tokens of the block, what counts beside its compute.
@@ -253,7 +295,8 @@ double expert_seconds(const Context& c, const Passes& routed, const model::Job& 
 /// Forward, of a dense feed-forward part or of shared experts.
 double dense_seconds(const Context& c, double columns, const model::Job& job) {
   if (columns <= 0) return 0;
-  const Passes part = feed_forward_part(c, c.local.tokens, c.local.hidden, columns, 1, InputFrom::kNorm);
+  Passes part = feed_forward_part(c, c.local.tokens, c.local.hidden, columns, 1, InputFrom::kNorm);
+  part += adapters(c, false);
   return host_bound(part, c.rates, job.blocking_launches).forward + tensor_exchange(c);
 }
 
@@ -367,12 +410,14 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
                   device_rates(shape.device, job),
                   expert_rates(block, job, shape.device),
                   static_cast<double>(job.gradient_bytes),
-                  job.flash_attention};
+                  job.flash_attention,
+                  job.fused_kernels};
   BlockTime time;
   time.compute += residual_stream(c);
   const MixerTime mixer = add_mixer(c, time.compute);
   const double columns = c.local.dense + c.local.shared;
   if (columns > 0) time.compute += feed_forward_part(c, c.local.tokens, c.local.hidden, columns, 1, InputFrom::kNorm);
+  for (const bool of_attention : {true, false}) time.compute += adapters(c, of_attention);
   const Passes routed = block.feed_forward.is_moe() ? experts(c) : Passes{};
   const Passes rest = time.compute;
   Passes device = rest;

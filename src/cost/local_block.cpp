@@ -81,19 +81,40 @@ LocalBlock local_block(const model::BlockType& block, const model::Job& job, con
   return local;
 }
 
+LocalMatrix local_matrix(const model::BlockType& block, const model::AdaptableMatrix& matrix, const Degrees& degrees) {
+  using model::AdapterTarget;
+  LocalMatrix local{static_cast<double>(matrix.in), static_cast<double>(matrix.out)};
+  const bool shared = matrix.target == AdapterTarget::kKey || matrix.target == AdapterTarget::kValue;
+  const int split = shared ? std::min(degrees.tp, block.attention.kv_heads) : degrees.tp;
+  (matrix.splits_input() ? local.in : local.out) /= split;
+  return local;
+}
+
 namespace {
 
-/// `all` on one GPU; with key-value heads that are on several.
-LocalParameters sharded(const model::BlockParameters& all, bool attends, const model::BlockType& block,
+/// Parameters of a key-value head for each of its dimensions.
+double of_key_value(const model::BlockType& block) {
+  return 2.0 * static_cast<double>(block.hidden + (block.attention.qkv_bias ? 1 : 0));
+}
+
+/// The same of adapters beside its matrices.
+double adapters_of_key_value(const model::BlockType& block) {
+  using model::AdapterTarget;
+  const int targets =
+      (block.adapters.has(AdapterTarget::kKey) ? 1 : 0) + (block.adapters.has(AdapterTarget::kValue) ? 1 : 0);
+  return static_cast<double>(targets * block.adapters.rank);
+}
+
+/// `all` on one GPU; with key-value heads that are on several, each dimension of which has so many `rows`.
+LocalParameters sharded(const model::BlockParameters& all, double rows, const model::BlockType& block,
                         const Degrees& degrees) {
   const model::Attention& attention = block.attention;
   LocalParameters local;
   local.shared =
       static_cast<double>(all.attention + all.feed_forward) / degrees.tp + static_cast<double>(all.replicated);
-  if (attends && attention.kind == model::AttentionKind::kMultiHead && degrees.tp > attention.kv_heads) {
+  if (block.attends() && attention.kind == model::AttentionKind::kMultiHead && degrees.tp > attention.kv_heads) {
     // Each rank holds one whole kv head where its even share would be kv_heads / tp of one.
-    const double head = static_cast<double>(block.hidden + (attention.qkv_bias ? 1 : 0)) * 2.0 * attention.head_dim;
-    local.shared += head * (1 - static_cast<double>(attention.kv_heads) / degrees.tp);
+    local.shared += rows * attention.head_dim * (1 - static_cast<double>(attention.kv_heads) / degrees.tp);
   }
   local.expert = static_cast<double>(all.expert) / (static_cast<double>(degrees.ep) * degrees.etp);
   return local;
@@ -102,11 +123,12 @@ LocalParameters sharded(const model::BlockParameters& all, bool attends, const m
 }  // namespace
 
 LocalParameters local_parameters(const model::BlockType& block, const Degrees& degrees) {
-  return sharded(model::parameters(block), block.attends(), block, degrees);
+  return sharded(model::parameters(block), of_key_value(block) + adapters_of_key_value(block), block, degrees);
 }
 
 LocalParameters local_trained_parameters(const model::BlockType& block, const Degrees& degrees) {
-  return sharded(model::trained_parameters(block), block.attends() && block.gradients.weights, block, degrees);
+  const double own = block.gradients.weights ? of_key_value(block) : 0;
+  return sharded(model::trained_parameters(block), own + adapters_of_key_value(block), block, degrees);
 }
 
 }  // namespace tangram::cost

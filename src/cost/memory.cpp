@@ -25,19 +25,59 @@ using model::RecomputeModules;
 
 double gate_factor(const model::FeedForward& feed_forward) { return feed_forward.gated ? 3 : 2; }
 
+/// Bytes that backward keeps of a value for the layer that reads it: for its weight gradient, or for its adapter's.
+struct KeptInputs {
+  double mixer = 0;         ///< of the first layer of attention or a recurrence
+  double feed_forward = 0;  ///< of the first layers
+  double router = 0;
+  double gated = 0;      ///< of the layer behind a gated attention
+  double twice = 0;      ///< the same, of attention's output, which attention keeps as well
+  double activated = 0;  ///< of the last layer of a feed-forward
+  double inner = 0;      ///< of layers between those
+  double expert = 0;
+};
+
+KeptInputs inputs_of_adapters(const model::BlockType& block, const LocalBlock& local) {
+  using enum model::AdapterTarget;
+  const auto kept = [&](std::initializer_list<model::AdapterTarget> readers) {
+    const bool read = std::ranges::any_of(readers, [&](auto target) { return block.adapters.has(target); });
+    return read ? local.element : 0;
+  };
+  KeptInputs inputs;
+  inputs.mixer = kept({kQuery, kKey, kValue});
+  inputs.feed_forward = kept({kGate, kUp});
+  inputs.gated = kept({kOutput});
+  inputs.activated = kept({kDown});
+  return inputs;
+}
+
+KeptInputs kept_inputs(const model::BlockType& block, const LocalBlock& local) {
+  if (!block.gradients.weights) return inputs_of_adapters(block, local);
+  const double one = local.kept_input;
+  return {one, one, local.element, one, local.kept_twice, one, one, local.kept_expert_input};
+}
+
 /// Kept of one column of a feed-forward for each token: what its activation reads, and what that gives.
 double column_bytes(const model::FeedForward& feed_forward, const LocalBlock& local, double kept_input) {
   return (gate_factor(feed_forward) - 1) * local.element + kept_input;
 }
 
+/// Of what a block with routed experts hands to shared ones; they read what the router does.
+double shared_input(const model::BlockType& block, const KeptInputs& keeps) {
+  return block.feed_forward.shared_hidden > 0 ? keeps.feed_forward : 0;
+}
+
 /// Norm inputs, linear inputs and dropout masks: everything of width `hidden` between the tensor-parallel regions.
-Kept residual_stream(const model::BlockType& block, const LocalBlock& local, const RecomputeModules& again) {
+Kept residual_stream(const model::BlockType& block, const LocalBlock& local, const KeptInputs& keeps,
+                     const RecomputeModules& again) {
   const double row = local.rows * local.hidden;
   // Attention and feed-forward on one input: one norm input; and with a single norm, one linear input.
   const double norm_inputs = block.parallel_attention ? std::max(1, block.norms - 1) : block.norms;
-  const double linear_inputs = block.parallel_attention && block.norms == 1 ? 1 : local.parts;
-  const double routed = block.feed_forward.is_moe() ? 1 : 0;  // which the router keeps
-  const double inputs = row * (local.element * routed + local.kept_input * (linear_inputs - routed));
+  const double mixer = block.mixes() ? keeps.mixer : 0;
+  double feed_forward = block.feeds_forward() ? keeps.feed_forward : 0;
+  if (block.feed_forward.is_moe()) feed_forward = std::max(keeps.router, shared_input(block, keeps));
+  const bool one = block.parallel_attention && block.norms == 1;
+  const double inputs = row * (one ? std::max(mixer, feed_forward) : mixer + feed_forward);
   Kept kept;
   kept.all = local.element * row * norm_inputs + inputs;
   if (local.dropout) kept.all += local.parts * row;
@@ -53,7 +93,7 @@ double core_bytes(const LocalBlock& local, bool fused) {
   return scores * (local.dropout ? 2 * local.element + 1 : local.element);
 }
 
-Kept attention_tensors(const model::BlockType& block, const LocalBlock& local, bool fused,
+Kept attention_tensors(const model::BlockType& block, const LocalBlock& local, const KeptInputs& keeps, bool fused,
                        const RecomputeModules& again) {
   const model::Attention& attention = block.attention;
   const AttentionCore& core = local.core;
@@ -65,46 +105,53 @@ Kept attention_tensors(const model::BlockType& block, const LocalBlock& local, b
   kept.all = qkv + local.element * output + of_core;
   if (again.has(RecomputeModule::kCoreAttention)) kept.dropped = of_core;
   // The gate, and what it gives.
-  kept.all += output * (attention.output_gate ? local.element + local.kept_input : local.kept_twice);
+  kept.all += output * (attention.output_gate ? local.element + keeps.gated : keeps.twice);
   if (attention.qk_norm) kept.all += local.element * local.tokens * (core.heads + core.kv_heads) * core.qk_dim;
   if (attention.kind == model::AttentionKind::kLatent) {
     const double ranks = attention.q_lora_rank + attention.kv_lora_rank;
-    kept.all += local.rows * (local.element * (ranks + attention.qk_rope_head_dim) + local.kept_input * ranks);
+    kept.all += local.rows * (local.element * (ranks + attention.qk_rope_head_dim) + keeps.inner * ranks);
     if (again.has(RecomputeModule::kLatentUp)) kept.dropped += qkv;
   }
   return kept;
 }
 
-Kept mixer_tensors(const model::BlockType& block, const LocalBlock& local, bool fused, const RecomputeModules& again) {
+Kept mixer_tensors(const model::BlockType& block, const LocalBlock& local, const KeptInputs& keeps, bool fused,
+                   const RecomputeModules& again) {
   if (local.recurrence) return {recurrence_bytes(*local.recurrence, local.element).kept, 0};
-  return block.attends() ? attention_tensors(block, local, fused, again) : Kept{};
+  return block.attends() ? attention_tensors(block, local, keeps, fused, again) : Kept{};
 }
 
 /// What experts read and what their first products give, in the order of the experts. What goes back is weighted before
 /// the second product where kernels are fused (Megatron-Core's memory-efficient permutation, arXiv 2603.07685), else
 /// behind it, which keeps it.
-Kept expert_tensors(const model::FeedForward& feed_forward, const LocalBlock& local, bool weighted_early,
-                    const RecomputeModules& again) {
+Kept expert_tensors(const model::FeedForward& feed_forward, const LocalBlock& local, const KeptInputs& keeps,
+                    bool weighted_early, const RecomputeModules& again) {
   const double sent_back = weighted_early ? 0 : local.routed;
   const double columns = local.expert_rows * local.expert_width;
   Kept kept;
-  kept.all = (local.kept_expert_input * local.expert_rows + local.element * sent_back) * local.expert_input;
+  kept.all = (keeps.expert * local.expert_rows + local.element * sent_back) * local.expert_input;
   // What the shared projection behind the experts reads.
-  if (feed_forward.latent_hidden > 0) kept.all += local.kept_input * local.rows * local.expert_input;
-  kept.all += columns * column_bytes(feed_forward, local, local.kept_expert_input);
+  if (feed_forward.latent_hidden > 0) kept.all += keeps.inner * local.rows * local.expert_input;
+  kept.all += columns * column_bytes(feed_forward, local, keeps.expert);
   kept.all += kRouterLogitBytes * local.rows * feed_forward.experts;
-  if (again.has(RecomputeModule::kExpertActivation)) kept.dropped = columns * local.kept_expert_input;
+  if (again.has(RecomputeModule::kExpertActivation)) kept.dropped = columns * keeps.expert;
   return kept;
 }
 
-Kept feed_forward_tensors(const model::FeedForward& feed_forward, const LocalBlock& local, const model::Job& job,
-                          const RecomputeModules& again) {
-  const double column = local.tokens * column_bytes(feed_forward, local, local.kept_input);
+Kept feed_forward_tensors(const model::FeedForward& feed_forward, const LocalBlock& local, const KeptInputs& keeps,
+                          const model::Job& job, const RecomputeModules& again) {
+  const double column = local.tokens * column_bytes(feed_forward, local, keeps.activated);
   Kept kept{column * (local.dense + local.shared), 0};
   if (again.has(RecomputeModule::kSharedExperts)) kept.dropped = column * local.shared;
-  if (feed_forward.is_moe()) kept += expert_tensors(feed_forward, local, job.fused_kernels, again);
+  if (feed_forward.is_moe()) kept += expert_tensors(feed_forward, local, keeps, job.fused_kernels, again);
   if (again.has(RecomputeModule::kFeedForward) || again.has(RecomputeModule::kExperts)) kept.dropped = kept.all;
   return kept;
+}
+
+/// Between the two products of each adapter.
+Kept adapter_tensors(const model::BlockType& block, const LocalBlock& local) {
+  const auto adapters = static_cast<double>(model::adapted_matrices(block).size());
+  return {local.element * local.tokens * adapters * static_cast<double>(block.adapters.rank), 0};
 }
 
 double attention_working(const Degrees& degrees, const LocalBlock& local, bool fused) {
@@ -157,9 +204,11 @@ ActivationBytes block_activation(const model::BlockType& block, const model::Job
   const LocalBlock local = local_block(block, job, degrees, samples_per_replica, format);
   const bool fused = job.flash_attention;
   const RecomputeModules again = model::recomputed_modules(block, job);
-  Kept kept = residual_stream(block, local, again);
-  kept += mixer_tensors(block, local, fused, again);
-  kept += feed_forward_tensors(block.feed_forward, local, job, again);
+  const KeptInputs keeps = kept_inputs(block, local);
+  Kept kept = residual_stream(block, local, keeps, again);
+  kept += mixer_tensors(block, local, keeps, fused, again);
+  kept += feed_forward_tensors(block.feed_forward, local, keeps, job, again);
+  kept += adapter_tensors(block, local);
   ActivationBytes bytes;
   bytes.none = kept.all;
   bytes.selective = kept.all - kept.dropped;
@@ -193,7 +242,10 @@ ActivationBytes head_activation(const model::Model& model, const Degrees& degree
   const double hidden = static_cast<double>(model.hidden);
   const double logits = tokens * padded_vocabulary(model.vocabulary, degrees.tp) / degrees.tp;
   ActivationBytes bytes;
-  bytes.none = model.end_gradients().any() ? (model.final_norm ? 2 : 1) * element * rows * hidden : 0;
+  // What the norm reads, and for its weight gradient what the matrix does.
+  const model::Gradients gradients = model.end_gradients();
+  const int kept = (model.final_norm && gradients.any() ? 1 : 0) + (gradients.weights ? 1 : 0);
+  bytes.none = kept * element * rows * hidden;
   bytes.selective = bytes.none;
   bytes.full = bytes.none;
   bytes.working = loss_bytes(model.job, element) * logits + 2 * element * tokens * hidden;

@@ -142,13 +142,13 @@ Matrix gated_backward(const KeptAttention& kept, Matrix& gradient) {
 Task<Matrix> attention(const Place& place, const AttentionWeights& weights, Matrix input, bool keep_probabilities,
                        KeptAttention& kept) {
   const Heads heads = heads_of(place, weights.shape);
-  kept.query = product(input, weights.query->value);
-  if (weights.latent != nullptr) kept.latent = product(input, weights.latent->value);
+  kept.query = linear(*weights.query, input);
+  if (weights.latent != nullptr) kept.latent = linear(*weights.latent, input);
   const Matrix& source = weights.latent != nullptr ? kept.latent : input;
-  kept.key = co_await place.ranks.gather_positions(*place.context, place.rank, product(source, weights.key->value),
-                                                   place.samples);
-  kept.value = co_await place.ranks.gather_positions(*place.context, place.rank, product(source, weights.value->value),
-                                                     place.samples);
+  kept.key =
+      co_await place.ranks.gather_positions(*place.context, place.rank, linear(*weights.key, source), place.samples);
+  kept.value =
+      co_await place.ranks.gather_positions(*place.context, place.rank, linear(*weights.value, source), place.samples);
   kept.attended = Matrix(kept.query.rows(), kept.query.columns());
   for (int s = 0; s < place.samples; ++s) {
     for (int h = 0; h < heads.count; ++h) {
@@ -157,16 +157,15 @@ Task<Matrix> attention(const Place& place, const AttentionWeights& weights, Matr
       if (keep_probabilities) kept.probabilities.push_back(std::move(p));
     }
   }
-  if (weights.gate != nullptr) kept.gate = product(input, weights.gate->value);
+  if (weights.gate != nullptr) kept.gate = linear(*weights.gate, input);
   kept.input = std::move(input);
-  co_return product(gated(kept), weights.output->value);
+  co_return linear(*weights.output, gated(kept));
 }
 
 Task<Matrix> attention_backward(const Place& place, const AttentionWeights& weights, const KeptAttention& kept,
                                 const Matrix& gradient) {
   const Heads heads = heads_of(place, weights.shape);
-  add_product(*weights.output, gated(kept), gradient);
-  Matrix attended = product_transposed(gradient, weights.output->value);
+  Matrix attended = linear_backward(*weights.output, gated(kept), gradient);
   const Matrix to_gate = gated_backward(kept, attended);
   HeadGradients d{Matrix(kept.query.rows(), kept.query.columns()), Matrix(kept.key.rows(), kept.key.columns()),
                   Matrix(kept.value.rows(), kept.value.columns())};
@@ -186,22 +185,11 @@ Task<Matrix> attention_backward(const Place& place, const AttentionWeights& weig
       co_await place.ranks.scatter_positions(*place.context, place.rank, std::move(d.value), place.samples);
 
   const Matrix& source = weights.latent != nullptr ? kept.latent : kept.input;
-  add_product(*weights.query, kept.input, d.query);
-  add_product(*weights.key, source, key);
-  add_product(*weights.value, source, value);
-  Matrix out = product_transposed(d.query, weights.query->value);
-  if (weights.gate != nullptr) {
-    add_product(*weights.gate, kept.input, to_gate);
-    out += product_transposed(to_gate, weights.gate->value);
-  }
-  Matrix to_source = product_transposed(key, weights.key->value);
-  to_source += product_transposed(value, weights.value->value);
-  if (weights.latent == nullptr) {
-    out += to_source;
-  } else {
-    add_product(*weights.latent, kept.input, to_source);
-    out += product_transposed(to_source, weights.latent->value);
-  }
+  Matrix out = linear_backward(*weights.query, kept.input, d.query);
+  if (weights.gate != nullptr) out += linear_backward(*weights.gate, kept.input, to_gate);
+  Matrix to_source = linear_backward(*weights.key, source, key);
+  to_source += linear_backward(*weights.value, source, value);
+  out += weights.latent == nullptr ? to_source : linear_backward(*weights.latent, kept.input, to_source);
   co_return out;
 }
 

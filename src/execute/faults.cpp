@@ -118,8 +118,9 @@ bool lengthen_group(plan::LaunchPlan& plan) {
 bool trains(const plan::LaunchPlan& plan, const plan::Stage& stage) {
   const model::Model& model = plan.pipelined();
   const std::vector<int> blocks = stage.blocks();
-  return ((stage.embedding || stage.head) && model.end_gradients().weights) ||
-         std::ranges::any_of(blocks, [&](int b) { return model.block(b).gradients.weights; });
+  return ((stage.embedding || stage.head) && model.end_gradients().weights) || std::ranges::any_of(blocks, [&](int b) {
+           return model.block(b).gradients.weights || model.block(b).adapters.any();
+         });
 }
 
 /// The first stage that trains anything; -1: there is none.

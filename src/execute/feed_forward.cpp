@@ -58,15 +58,14 @@ Matrix activated(const KeptFeedForward& kept) {
 }  // namespace
 
 Matrix feed_forward(const FeedForwardWeights& weights, Matrix input, KeptFeedForward& kept) {
-  kept.up = product(input, weights.up->value);
-  if (weights.gate != nullptr) kept.gate = product(input, weights.gate->value);
+  kept.up = linear(*weights.up, input);
+  if (weights.gate != nullptr) kept.gate = linear(*weights.gate, input);
   kept.input = std::move(input);
-  return product(activated(kept), weights.down->value);
+  return linear(*weights.down, activated(kept));
 }
 
 Matrix feed_forward_backward(const FeedForwardWeights& weights, const KeptFeedForward& kept, const Matrix& gradient) {
-  add_product(*weights.down, activated(kept), gradient);
-  const Matrix hidden = product_transposed(gradient, weights.down->value);
+  const Matrix hidden = linear_backward(*weights.down, activated(kept), gradient);
   Matrix up(hidden.rows(), hidden.columns());
   Matrix gate(hidden.rows(), weights.gate != nullptr ? hidden.columns() : 0);
   for (std::size_t i = 0; i < hidden.values().size(); ++i) {
@@ -80,12 +79,8 @@ Matrix feed_forward_backward(const FeedForwardWeights& weights, const KeptFeedFo
       gate.values()[i] = d * u * silu_slope(g);
     }
   }
-  add_product(*weights.up, kept.input, up);
-  Matrix out = product_transposed(up, weights.up->value);
-  if (weights.gate != nullptr) {
-    add_product(*weights.gate, kept.input, gate);
-    out += product_transposed(gate, weights.gate->value);
-  }
+  Matrix out = linear_backward(*weights.up, kept.input, up);
+  if (weights.gate != nullptr) out += linear_backward(*weights.gate, kept.input, gate);
   return out;
 }
 

@@ -47,6 +47,7 @@ struct SmallBlock {
   bool latent_experts = false;  ///< they read a narrower row, that a replicated projection makes
   bool parallel_attention = false;
   bool trained = true;
+  model::AdapterTargets adapted;  ///< matrices that adapters stand beside
 
   [[nodiscard]] bool mixes() const { return heads > 0 || recurrence.has_value(); }
   [[nodiscard]] bool feeds_forward() const { return hidden > 0 || experts > 0; }

@@ -12,6 +12,8 @@ std::uint64_t scrambled(std::uint64_t x) {
   return x ^ (x >> 31U);
 }
 
+constexpr double kAdapterScale = 2;  // lora_alpha is often twice the rank
+
 std::uint64_t seed_of(const std::string& name) {
   std::uint64_t seed = 0;
   for (const char letter : name) seed = scrambled(seed ^ static_cast<std::uint64_t>(letter));
@@ -32,6 +34,30 @@ void add_product(Parameter& weight, const Matrix& read, const Matrix& gave) {
   } else {
     add_transposed_product(weight.gradient, read, gave);
   }
+}
+
+Matrix linear(const Parameter& weight, const Matrix& input) {
+  Matrix out = product(input, weight.value);
+  if (weight.adapter_in != nullptr) {
+    Matrix added = product(product(input, weight.adapter_in->value), weight.adapter_out->value);
+    added *= kAdapterScale;
+    out += added;
+  }
+  return out;
+}
+
+Matrix linear_backward(Parameter& weight, const Matrix& input, const Matrix& gradient) {
+  add_product(weight, input, gradient);
+  Matrix out = product_transposed(gradient, weight.value);
+  if (weight.adapter_in != nullptr) {
+    Matrix scaled = gradient;
+    scaled *= kAdapterScale;
+    const Matrix narrow = product_transposed(scaled, weight.adapter_out->value);
+    add_product(*weight.adapter_out, product(input, weight.adapter_in->value), scaled);
+    add_product(*weight.adapter_in, input, narrow);
+    out += product_transposed(narrow, weight.adapter_in->value);
+  }
+  return out;
 }
 
 double initial_value(const std::string& name, int row, int column) { return value_at(seed_of(name), row, column); }

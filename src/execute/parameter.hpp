@@ -43,8 +43,10 @@ struct Parameter {
   bool trained = true;     ///< false: frozen, no gradient of it is used and its value stays
   bool first_copy = true;  ///< of the equal slices inside a replica (norms on every tp rank), the one that counts
   int zero = 0;
-  Group* partial = nullptr;  ///< ranks whose gradients are parts of a sum before any data parallelism
-  Copies copies;             ///< ZeRO 0: `shards` is all of them, `replicas` the rank itself
+  Group* partial = nullptr;          ///< ranks whose gradients are parts of a sum before any data parallelism
+  Copies copies;                     ///< ZeRO 0: `shards` is all of them, `replicas` the rank itself
+  Parameter* adapter_in = nullptr;   ///< what a low-rank adapter beside the weight multiplies first; null: it has none
+  Parameter* adapter_out = nullptr;  ///< and what it multiplies that with
   Group* holders = nullptr;  ///< all ranks of the job that hold any of the matrix, where more than one part does
 
   /// Products of its gradient that are put off: what a layer read, and the gradient of what it gave.
@@ -64,6 +66,11 @@ struct Parameter {
 
 /// Adds read^T gave to the weight's gradient, or puts it off.
 void add_product(Parameter& weight, const Matrix& read, const Matrix& gave);
+
+/// input W, with what an adapter beside W gives.
+[[nodiscard]] Matrix linear(const Parameter& weight, const Matrix& input);
+/// Adds to the gradients of W and its adapter; the gradient of the input.
+[[nodiscard]] Matrix linear_backward(Parameter& weight, const Matrix& input, const Matrix& gradient);
 
 /// Between -0.5 and 0.5, the same on every machine.
 [[nodiscard]] double initial_value(const std::string& name, int row, int column);

@@ -79,6 +79,7 @@ SmallBlock small_block(const model::BlockType& type, int index, int positions, c
   SmallBlock block;
   block.index = index;
   block.trained = type.gradients.weights;
+  block.adapted = type.adapters.targets;
   block.causal = type.attention.causal;
   block.window = type.attention.sliding_window > 0 ? positions / 2 : 0;
   block.parallel_attention = type.parallel_attention;

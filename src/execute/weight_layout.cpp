@@ -1,8 +1,12 @@
 #include "weight_layout.hpp"
 
+#include <utility>
+
 namespace tangram::execute {
 
 namespace {
+
+constexpr int kAdapterRank = 2;
 
 Range all(int n) { return {0, n}; }
 
@@ -77,6 +81,7 @@ AttentionWeights WeightLayout::attention(const std::string& name, const SmallBlo
   weights.value = make(name + " value", source, all_kv_heads, all(source), columns(kv_heads));
   if (shape.output_gate) weights.gate = make(name + " output gate", width, all_heads, all(width), columns(heads));
   weights.output = make(name + " output", all_heads, width, columns(heads), all(width));
+  add_adapters(weights, shape.adapted);
   if (tp > shape.kv_heads) share_key_values(weights, tp / shape.kv_heads);
   return weights;
 }
@@ -87,10 +92,45 @@ void WeightLayout::share_key_values(const AttentionWeights& weights, int ranks) 
   const int first = place.tp / ranks * ranks;
   std::vector<int> members(tensor.begin() + first, tensor.begin() + first + ranks);
   Group* group = place.ranks.group("key-value heads in " + place.tensor->name, std::move(members));
-  for (Parameter* p : {weights.key, weights.value}) {
+  for (Parameter* p : {weights.key, weights.value, weights.key->adapter_out, weights.value->adapter_out}) {
+    if (p == nullptr) continue;
     p->partial = group;
     p->first_copy = place.tp == first;
   }
+}
+
+void WeightLayout::add_adapter(Parameter* beside, bool splits_input) {
+  if (beside == nullptr) return;
+  const bool was_trained = std::exchange(trained, true);
+  const Slice slice = beside->slice;
+  const std::string in = beside->name + " adapter in";
+  const std::string out = beside->name + " adapter out";
+  if (splits_input) {
+    beside->adapter_in = make(in, slice.rows, kAdapterRank, slice.row_range, all(kAdapterRank));
+    beside->adapter_out = replicated(out, kAdapterRank, slice.columns, true);
+  } else {
+    beside->adapter_in = replicated(in, slice.rows, kAdapterRank, true);
+    beside->adapter_out = make(out, kAdapterRank, slice.columns, all(kAdapterRank), slice.column_range);
+  }
+  trained = was_trained;
+}
+
+void WeightLayout::add_adapters(const AttentionWeights& weights, const model::AdapterTargets& adapted) {
+  using enum model::AdapterTarget;
+  if (adapted.has(kQuery)) {
+    add_adapter(weights.query, false);
+    add_adapter(weights.gate, false);
+  }
+  if (adapted.has(kKey)) add_adapter(weights.key, false);
+  if (adapted.has(kValue)) add_adapter(weights.value, false);
+  if (adapted.has(kOutput)) add_adapter(weights.output, true);
+}
+
+void WeightLayout::add_adapters(const FeedForwardWeights& weights, const model::AdapterTargets& adapted) {
+  using enum model::AdapterTarget;
+  if (adapted.has(kGate)) add_adapter(weights.gate, false);
+  if (adapted.has(kUp)) add_adapter(weights.up, false);
+  if (adapted.has(kDown)) add_adapter(weights.down, true);
 }
 
 /// Heads and groups are split over tp; of vectors a rank of cp has the gradient of the heads that it scans.
@@ -166,7 +206,9 @@ Block WeightLayout::block(const std::string& name, const SmallBlock& shape, cons
   if (shape.recurrence) block.recurrence = recurrence(name, *shape.recurrence);
   if (shape.heads > 0) block.attention = attention(name, shape);
   const auto wide = [&](const std::string& what, int hidden) {
-    if (hidden > 0) block.wide.push_back(wide_feed_forward(name + what, hidden, shape.gated));
+    if (hidden == 0) return;
+    block.wide.push_back(wide_feed_forward(name + what, hidden, shape.gated));
+    add_adapters(block.wide.back(), shape.adapted);
   };
   wide("", shape.hidden);
   wide(" shared expert", shape.shared_hidden);

@@ -43,6 +43,10 @@ struct WeightLayout {
                                   const Copies& group);
   AttentionWeights attention(const std::string& name, const SmallBlock& shape);
   void share_key_values(const AttentionWeights& weights, int ranks);
+  /// A low-rank adapter beside a matrix that tp splits at its output, or at its input; it is trained.
+  void add_adapter(Parameter* beside, bool splits_input);
+  void add_adapters(const AttentionWeights& weights, const model::AdapterTargets& adapted);
+  void add_adapters(const FeedForwardWeights& weights, const model::AdapterTargets& adapted);
   RecurrenceWeights recurrence(const std::string& name, const SmallRecurrence& shape);
   ExpertsWeights experts(const std::string& name, const SmallBlock& shape);
   static void put_products_off(const Block& block);

@@ -18,6 +18,11 @@ template <class Broken>
   return false;
 }
 
+inline void refuse_adapters(Refusals& refusals, const plan::LaunchPlan& plan, const std::string& prefix) {
+  if (model::adapters_of(plan.model))
+    refusals.add(prefix + "_ADAPTERS", {}, "weights themselves are trained, no adapters: no lora");
+}
+
 /// Layers of hybrid models, which none of them knows.
 inline void refuse_hybrid_layers(Refusals& refusals, const plan::LaunchPlan& plan, const std::string& prefix) {
   const std::string_view other = beyond_transformer(plan.model);

@@ -27,6 +27,7 @@ Refusals refusals_of_flashflex(const plan::LaunchPlan& plan) {
       plan, [](const auto& s) { return strategy_of(s).degrees.dp > 1; }, "FLASHFLEX_DP",
       "data parallelism is several pipelines, never inside a stage");
   refuse_hybrid_layers(refusals, plan, "FLASHFLEX");
+  refuse_adapters(refusals, plan, "FLASHFLEX");
   refuse_interleaving(refusals, plan, "FLASHFLEX");
   refuse_zero_bubble(refusals, plan, "FLASHFLEX");
   refuse_colocated(refusals, plan, "FLASHFLEX");

@@ -65,6 +65,7 @@ Refusals refusals_of(const plan::LaunchPlan& plan) {
       plan, [](const auto& s) { return strategy_of(s).degrees.dp_replicate > 1; }, "GALVATRON_SHARDING_GROUP",
       "ZeRO shards over all data-parallel ranks of a stage");
   refuse_hybrid_layers(refusals, plan, "GALVATRON");
+  refuse_adapters(refusals, plan, "GALVATRON");
   refuse_interleaving(refusals, plan, "GALVATRON");
   refuse_zero_bubble(refusals, plan, "GALVATRON");
   refuse_colocated(refusals, plan, "GALVATRON");

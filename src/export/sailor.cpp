@@ -79,6 +79,7 @@ Refusals refusals_of_sailor(const plan::LaunchPlan& plan) {
       [&](const auto& s) { return any_part(s, [&](const auto& p) { return p.samples_per_replica() != samples; }); },
       "SAILOR_SAMPLES_VARY", "every replica of every stage takes equally many samples");
   refuse_hybrid_layers(refusals, plan, "SAILOR");
+  refuse_adapters(refusals, plan, "SAILOR");
   refuse_interleaving(refusals, plan, "SAILOR");
   refuse_zero_bubble(refusals, plan, "SAILOR");
   refuse_colocated(refusals, plan, "SAILOR");

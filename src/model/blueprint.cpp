@@ -111,6 +111,14 @@ Model assemble(Blueprint blueprint, Job job) {
   return model;
 }
 
+void report_item(io::ObjectReader& reader, std::string_view key, const std::string& item, const std::string& what,
+                 const std::string& hint) {
+  const io::Node& list = *reader.raw(key);
+  const auto found = std::ranges::find(list.items, item, &io::Node::text);
+  reader.error_at(found == list.items.end() ? list : *found, fmt::format("{}/{}", reader.pointer(), key),
+                  "unknown-name", what, hint);
+}
+
 bool require_multiple(io::ObjectReader& reader, std::string_view key, std::int64_t value, std::string_view divisor_key,
                       std::int64_t divisor, std::string hint) {
   if (divisor > 0 && value % divisor == 0) return true;

@@ -47,6 +47,10 @@ int add_type(std::vector<BlockType>& types, BlockType block);
 /// Puts both together: token counts, block types merged and named, digest. Requires conflicts() to be empty.
 [[nodiscard]] Model assemble(Blueprint blueprint, Job job);
 
+/// An item of the list at `key` that nobody knows.
+void report_item(io::ObjectReader& reader, std::string_view key, const std::string& item, const std::string& what,
+                 const std::string& hint);
+
 /// Reports at `key` unless `value` is a positive multiple of `divisor`; true when it is.
 bool require_multiple(io::ObjectReader& reader, std::string_view key, std::int64_t value, std::string_view divisor_key,
                       std::int64_t divisor, std::string hint = {});

@@ -52,6 +52,14 @@ double mixer_flops(const BlockType& block) {
   return 2.0 * attended_pairs(block) * a.heads * dims;
 }
 
+double adapter_flops(const BlockType& block) {
+  double weights = 0;
+  for (const AdaptableMatrix& matrix : adapted_matrices(block)) {
+    weights += number(block.adapters.rank) * number(matrix.in + matrix.out);
+  }
+  return 2.0 * number(block.tokens) * weights;
+}
+
 double linear_flops(const BlockType& block) { return 2.0 * number(block.tokens) * multiplied_weights(block); }
 
 // Backward multiplies each activation gradient with the weights for the gradient of the input, and with the activations
@@ -74,7 +82,7 @@ struct IterationFlops {
 }  // namespace
 
 Flops forward_flops(const BlockType& block) {
-  const double own = linear_flops(block) + mixer_flops(block);
+  const double own = linear_flops(block) + mixer_flops(block) + adapter_flops(block);
   return block.connector ? Flops(own) + forward_flops(*block.connector) : Flops(own);
 }
 
@@ -95,6 +103,7 @@ Flops model_flops_per_iteration(const Model& model) {
   for (int i = 0; i < model.block_count(); ++i) {
     const BlockType& block = model.block(i);
     flops.add(linear_flops(block), mixer_flops(block), block.gradients);
+    flops.add(adapter_flops(block), 0, {});
     if (block.connector) flops.add(forward_flops(*block.connector).value(), 0, block.connector->gradients);
   }
   return Flops((3.0 * flops.trained + flops.partly) * number(model.job.global_batch));

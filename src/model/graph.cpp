@@ -18,12 +18,15 @@ std::int64_t of_sample(double items, std::int64_t tokens) {
   return std::max<std::int64_t>(1, std::llround(items * static_cast<double>(tokens)));
 }
 
-/// Whether gradients pass through a module: it is trained, or something upstream is.
+/// Whether gradients pass through a module: it or its adapters are trained, or something upstream is.
 class Training {
  public:
   explicit Training(const ModuleGraph& graph) : graph_(graph) {}
 
-  [[nodiscard]] bool passes(int module) const { return at(graph_.modules, module).trainable || is_upstream(module); }
+  [[nodiscard]] bool passes(int module) const {
+    const Module& own = at(graph_.modules, module);
+    return own.trainable || own.adapters.any() || is_upstream(module);
+  }
 
  private:
   [[nodiscard]] bool is_upstream(int module) const {
@@ -45,7 +48,7 @@ std::string connector_name(const Module& module) { return module.name + std::str
 
 bool trains_anything(const ModuleGraph& graph) {
   return std::ranges::any_of(graph.modules, [](const Module& module) {
-    return module.trainable || (module.connector && module.connector->trainable);
+    return module.trainable || module.adapters.any() || (module.connector && module.connector->trainable);
   });
 }
 
@@ -89,6 +92,11 @@ std::string_view unnumbered(std::string_view name) {
   return numbered ? name.substr(0, end) : name;
 }
 
+std::string targets_hint(const AdapterTargets& known) {
+  if (known.empty()) return "adapters stand beside matrices of attention and of feed-forwards without routing";
+  return fmt::format("there are {}", fmt::join(names_of(known), ", "));
+}
+
 Connector connector_of(const Module& module, const Edge* edge, const Gradients& inputs) {
   Connector connector = *module.connector;
   if (edge != nullptr) connector.copies += static_cast<int>(edge->into_layers.size());
@@ -99,6 +107,22 @@ Connector connector_of(const Module& module, const Edge* edge, const Gradients& 
 }
 
 }  // namespace
+
+Adapters fitting(Adapters adapters, const BlockType& block) {
+  const AdapterTargets known = adaptable_targets(block);
+  for (const auto& [name, target] : kAdapterTargets) {
+    if (!known.has(target)) adapters.targets = adapters.targets.without(target);
+  }
+  return adapters.any() ? adapters : Adapters{};
+}
+
+AdapterTargets targets_of(const Module& module, const std::vector<BlockType>& chain) {
+  AdapterTargets targets;
+  for (int i = module.blocks.first; i < module.blocks.last; ++i) {
+    targets = targets.with(adaptable_targets(at(chain, i)));
+  }
+  return targets;
+}
 
 std::int64_t Module::sample_tokens_in() const { return of_sample(items.mean, tokens_in); }
 std::int64_t Module::sample_tokens_out() const { return of_sample(items.mean, tokens_out); }
@@ -122,7 +146,7 @@ const Edge* ModuleGraph::edge_of(int module) const {
 std::vector<std::string> frozen_parts(const ModuleGraph& graph) {
   std::vector<std::string> names;
   for (const Module& module : graph.modules) {
-    if (!module.trainable) names.push_back(module.name);
+    if (!module.trainable && !module.adapters.any()) names.push_back(module.name);
     if (module.connector && !module.connector->trainable) names.push_back(connector_name(module));
   }
   return names;
@@ -226,6 +250,24 @@ std::vector<Conflict> constrain(Blueprint& blueprint, const std::vector<NamedCon
   return found;
 }
 
+std::vector<Conflict> adapt(Blueprint& blueprint, Adapters adapters) {
+  if (adapters.rank == 0) return {};
+  ModuleGraph& graph = blueprint.frame.graph;
+  if (graph.empty()) graph = graph_of_chain(blueprint.chain);
+  Module& language = *std::ranges::find(graph.modules, ModuleKind::kLanguage, &Module::kind);
+  const AdapterTargets known = targets_of(language, blueprint.chain);
+  std::vector<Conflict> found;
+  for (const auto& [name, target] : kAdapterTargets) {
+    if (!adapters.targets.has(target) || known.has(target)) continue;
+    found.push_back({"lora", fmt::format("no layer of the language model has a \"{}\"", name), targets_hint(known)});
+  }
+  if (known.empty()) found.push_back({"lora", "no layer has matrices for adapters", targets_hint(known)});
+  if (adapters.targets.empty()) adapters.targets = known;
+  language.adapters = adapters;
+  language.trainable = false;
+  return found;
+}
+
 std::vector<Gradients> module_gradients(const ModuleGraph& graph) {
   const Training training(graph);
   std::vector<Gradients> all;
@@ -244,6 +286,7 @@ void apply_graph(const ModuleGraph& graph, std::vector<BlockType>& chain) {
       BlockType& block = at(chain, i);
       block.gradients = at(gradients, m);
       block.constraint = module.constraint;
+      block.adapters = fitting(module.adapters, block);
       if (!encodes) continue;
       block.tokens = module.sample_tokens_in();
       std::int64_t& window = block.attention.sliding_window;

@@ -100,6 +100,16 @@ BlockParameters own_parameters(const BlockType& block) {
   return out;
 }
 
+/// Of the pair of an adapter, tp splits the matrix at the side where it splits what the adapter stands beside.
+void add_adapters(const BlockType& block, BlockParameters& out) {
+  for (const AdaptableMatrix& matrix : adapted_matrices(block)) {
+    const Count inner = block.adapters.rank * (matrix.splits_input() ? matrix.in : matrix.out);
+    const Count outer = block.adapters.rank * (matrix.splits_input() ? matrix.out : matrix.in);
+    (matrix.of_attention() ? out.attention : out.feed_forward) += inner;
+    out.replicated += outer;
+  }
+}
+
 void add_connector(const Connector& connector, BlockParameters& out) {
   const ConnectorParameters own = parameters(connector);
   out.feed_forward += own.sharded;
@@ -117,6 +127,7 @@ Count frozen_patch_parameters(const Model& model) {
 
 BlockParameters parameters(const BlockType& block) {
   BlockParameters out = own_parameters(block);
+  add_adapters(block, out);
   if (block.connector) add_connector(*block.connector, out);
   return out;
 }
@@ -124,6 +135,7 @@ BlockParameters parameters(const BlockType& block) {
 BlockParameters trained_parameters(const BlockType& block) {
   BlockParameters out;
   if (block.gradients.weights) out = own_parameters(block);
+  add_adapters(block, out);
   if (block.connector && block.connector->gradients.weights) add_connector(*block.connector, out);
   return out;
 }
@@ -132,6 +144,7 @@ BlockType plain(BlockType block) {
   block.gradients = {};
   block.connector.reset();
   block.constraint = {};
+  block.adapters = {};
   return block;
 }
 

@@ -14,15 +14,6 @@ namespace tangram::model {
 
 namespace {
 
-/// An item of a list that nobody knows.
-void report_item(io::ObjectReader& reader, std::string_view key, const std::string& item, const std::string& what,
-                 const std::string& hint) {
-  const io::Node& list = *reader.raw(key);
-  const auto found = std::ranges::find(list.items, item, &io::Node::text);
-  reader.error_at(found == list.items.end() ? list : *found, fmt::format("{}/{}", reader.pointer(), key),
-                  "unknown-name", what, hint);
-}
-
 void apply_list(io::ObjectReader& reader, std::string_view key, bool allowed, Techniques& out) {
   for (const std::string& name : reader.strings_if(key)) {
     if (set_technique(out, name, allowed)) continue;

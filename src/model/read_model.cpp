@@ -130,6 +130,10 @@
 //     execution_options: as-given     # or any, or names of options: those that the planner chooses
 //     sharding_group: any             # data-parallel ranks that ZeRO shards over: any (searched), all, node, a number
 //     freeze: [vision, vision.connector]  # modules and connectors that are not trained; "language" is the decoder
+//     lora:                           # low-rank adapters beside matrices of the language model, which is frozen then
+//       r: 16                         # rank; the keys are those of PEFT's LoraConfig
+//       lora_alpha: 32                # default: r; what they give is multiplied by lora_alpha / r
+//       target_modules: [q_proj]      # or k_proj, o_proj, gate_proj, up_proj, down_proj; default: all that there are
 //     constraints: {vision: {tp: 2, gpus: [A100]}}  # of modules: tp, cp, ep and GPU types of their stages
 //     allow: [tp, pipeline]           # only these techniques, or
 //     forbid: [zero3, recompute]      # all but these; default: everything is allowed
@@ -250,6 +254,7 @@ void apply_overrides(Diagnostics& mistakes, Blueprint& blueprint, const JobOverr
   const auto note = [&](const std::vector<Conflict>& conflicts) {
     std::ranges::transform(conflicts, std::back_inserter(mistakes), unplaced);
   };
+  if (overrides.adapters) note(adapt(blueprint, *overrides.adapters));
   if (!overrides.freeze.empty()) note(freeze(blueprint, overrides.freeze));
   note(constrain(blueprint, overrides.constraints));
 }
@@ -274,13 +279,16 @@ Expected<Model> read_document(const io::Document& document, const JobOverrides& 
   Job job;
   std::vector<std::string> frozen;
   std::vector<NamedConstraint> constrained;
+  Adapters adapters;
   auto training = reader.object("training");
   if (training) {
     frozen = training->strings_if("freeze");
     constrained = read_constraints(*training);
+    if (auto lora = training->object_if("lora")) adapters = read_adapters(*lora);
     job = read_job(*training, overrides);
   }
   reader.finish();
+  if (mistakes.empty()) report(*training, adapt(blueprint, adapters));
   if (mistakes.empty()) report(*training, freeze(blueprint, frozen));
   if (mistakes.empty()) report(*training, constrain(blueprint, constrained));
   if (mistakes.empty()) apply_overrides(mistakes, blueprint, overrides);

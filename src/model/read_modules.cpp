@@ -148,6 +148,7 @@ Module read_module(io::ObjectReader& reader, int first) {
   module.blocks = {first, first + static_cast<int>(reader.integer("blocks", kLayers))};
   module.trainable = reader.boolean_or("trainable", true);
   if (auto constraint = reader.object_if("constraint")) module.constraint = read_constraint(*constraint);
+  if (auto lora = reader.object_if("lora")) module.adapters = read_adapters(*lora);
   if (module.kind == ModuleKind::kEncoder) {
     module.tokens_in = reader.integer("tokens_in", kTokens);
     module.tokens_out = reader.integer_or("tokens_out", module.tokens_in, kTokens);

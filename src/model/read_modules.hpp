@@ -29,6 +29,9 @@ void check_connectors(const std::vector<ModuleSection>& sections, const Blueprin
 /// The `constraints` of `training`, or those of the same form: what is fixed of modules, by name.
 [[nodiscard]] std::vector<NamedConstraint> read_constraints(io::ObjectReader& training);
 
+/// The `lora` section of `training` or of a module.
+[[nodiscard]] Adapters read_adapters(io::ObjectReader& lora);
+
 /// The `data` section: items of a sample, encoder by encoder.
 void read_data(io::ObjectReader& reader, Blueprint& blueprint);
 

@@ -115,6 +115,10 @@ ordered_json constraint_json(const ModuleConstraint& constraint) {
   return out;
 }
 
+ordered_json adapters_json(const Adapters& adapters) {
+  return {{"r", adapters.rank}, {"lora_alpha", adapters.alpha}, {"target_modules", names_of(adapters.targets)}};
+}
+
 ordered_json module_json(const Module& module) {
   ordered_json out;
   out["name"] = module.name;
@@ -128,6 +132,7 @@ ordered_json module_json(const Module& module) {
   if (module.connector) out["connector"] = connector_json(*module.connector);
   out["trainable"] = module.trainable;
   if (module.constraint != ModuleConstraint{}) out["constraint"] = constraint_json(module.constraint);
+  if (module.adapters.any()) out["lora"] = adapters_json(module.adapters);
   return out;
 }
 

@@ -167,6 +167,16 @@ std::vector<Remedy> smaller_batches(const model::Model& model) {
   return remedies;
 }
 
+/// Low-rank adapters in place of the weights; none where the runtime has none, or the model no matrices for them.
+std::vector<Remedy> adapters_alone(const model::Model& model, Target target) {
+  constexpr std::int64_t kRank = 16;
+  if (target != Target::kGeneric || model::adapters_of(model)) return {};
+  Remedy remedy{fmt::format("--lora {}, which trains adapters alone", kRank), model};
+  model::set_adapters(remedy.model, {kRank, kRank, {}});
+  if (!model::adapters_of(remedy.model)) return {};
+  return {std::move(remedy)};
+}
+
 /// Changes that help together, none of which can be left out; none where all of them are not enough.
 void add_together(const Trial& trial, std::vector<Change> changes, const model::Model& model,
                   std::vector<Remedy>& found) {
@@ -195,6 +205,7 @@ std::vector<std::string> find_remedies(Target target, const model::Model& model,
   if (found.empty()) add_together(trial, std::move(changes), model, found);
   trial.add_least(shorter_samples(model), found);
   trial.add_least(smaller_batches(model), found);
+  trial.add_least(adapters_alone(model, target), found);
   std::vector<std::string> texts;
   texts.reserve(found.size());
   for (Remedy& remedy : found) texts.push_back(std::move(remedy.text));

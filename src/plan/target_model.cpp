@@ -92,11 +92,12 @@ void refuse_model(Rules& rules, const model::Model& model, const std::string& pr
                   [&](const BlockType& type) {
                     return !type.attention.causal || type.tokens != model.job.sequence_length;
                   }) ||
-             model.extra_embedding_parameters > 0 || !model.graph.empty(),
+             model.extra_embedding_parameters > 0 || model.graph.modules.size() > 1,
          "ENCODER", "the GPT entry point has no encoder in front of its decoder");
   const std::string_view other = beyond_transformer(model);
   refuse(!other.empty(), "HYBRID",
          "each layer of the GPT entry point has attention and a feed-forward: some have " + std::string(other));
+  refuse(model::adapters_of(model).has_value(), "ADAPTERS", "weights themselves are trained, no adapters: no lora");
   refuse(model.embedding_projection > 0, "PROJECTED_EMBEDDING", "embeddings are as wide as the layers");
   refuse(any_type(model, [](const BlockType& type) { return type.parallel_attention; }), "PARALLEL_ATTENTION",
          "attention and feed-forward run one after the other");

@@ -23,7 +23,7 @@ import plans
 from cases import Cases, refused
 from one_process import OPTIONS, Tokens
 from processes import run_ranks
-from tangram_torch import checkpoint, hugging_face, safetensors
+from tangram_torch import checkpoint, hugging_face, peft, safetensors
 from tangram_torch.config import details_of, read_details
 from tangram_torch.run import Run
 from tangram_torch.weights import weights_of_model, whole
@@ -120,6 +120,62 @@ def checkpoints_of_runs_are_exported():
             run_ranks(record, save_run, folder)
             saved = checkpoint.latest(os.path.join(folder, "saved"))
             judge_export(folder, plans.plan_from(record), checkpoint.slices_of(saved), tensors)
+
+
+def save_adapted(plan, rank, folder):
+    """Leaves a checkpoint behind two steps; the loss of the third."""
+    initial = hugging_face.initial_from(os.path.join(folder, "checkpoint"), plan.model, seed=3)
+    run = Run(plan, rank, OPTIONS, Tokens(plan.model.vocabulary, plan.training.batch), initial)
+    run.step(), run.step()
+    checkpoint.save(run, os.path.join(folder, "saved"), checkpoint.Position(2, 1.0, 0))
+    return run.step().loss
+
+
+def merged(config, tensors, adapters, scale):
+    """What the adapters make of the weights, which are the checkpoint's otherwise."""
+    out = {name: tensor.double() for name, tensor in tensors.items()}
+    for name in (name for name in adapters if name.endswith(".lora_A.weight")):
+        matrix = name[len("base_model.model."):-len(".lora_A.weight")] + ".weight"
+        out[matrix] = out[matrix] + scale * adapters[name.replace("lora_A", "lora_B")].double() @ adapters[name].double()
+    return out
+
+
+@test
+def adapters_are_exported_for_peft():
+    for config, architecture in models.families():
+        if config["model_type"] not in ("llama", "qwen2_moe"):
+            continue
+        adapted, tensors = plans.adapted(architecture), models.tensors_of(config)
+        record = record_of(config, adapted, "ZeRO")
+        model = plans.plan_from(record).model
+        with tempfile.TemporaryDirectory() as folder, test.within(config["model_type"]):
+            models.write_folder(os.path.join(folder, "checkpoint"), config, tensors)
+            losses = run_ranks(record, save_adapted, folder)
+            out = os.path.join(folder, "out")
+            pieces = checkpoint.slices_of(checkpoint.latest(os.path.join(folder, "saved")))
+            peft.export_adapters(out, model, os.path.join(folder, "checkpoint", "config.json"), pieces, torch.float32)
+            file = safetensors.File(os.path.join(out, "adapter_model.safetensors"))
+            adapters = {name: file.tensor(name) for name in file.names}
+            with open(os.path.join(out, "adapter_config.json"), encoding="utf-8") as text:
+                said = json.load(text)
+            name = "base_model.model.model.layers.1.self_attn.k_proj.lora_B.weight"
+            test.equal(tuple(adapters[name].shape), (len(tensors["model.layers.1.self_attn.k_proj.weight"]), 2), "shape")
+            test.equal((said["r"], said["lora_alpha"]), (2, 3), "config")
+            test.check(("q_proj" in said["target_modules"]) is (config["model_type"] == "llama"), "names of modules")
+            batch = Tokens(models.VOCABULARY, 4).tokens(range(4), LENGTH + 1)
+            right = models.loss_of(config, merged(config, tensors, adapters, 1.5), batch)
+            test.equal([abs(float(right) - loss) < 1e-6 for loss in losses], [True] * len(losses), "loss with adapters")
+            test.check(abs(float(right) - models.loss_of(config, tensors, batch)) > 1e-4, "adapters have learned")
+
+
+@test
+def adapters_of_fused_matrices_are_refused():
+    config, architecture = next(f for f in models.families() if f[0]["model_type"] == "gpt2")
+    folder = tempfile.mkdtemp(dir=scratch)
+    models.write_folder(folder, config, models.tensors_of(config))
+    model = plans.plan_from(record_of(config, plans.adapted(architecture), "one rank")).model
+    refused(test, lambda: peft.export_adapters(os.path.join(folder, "out"), model, os.path.join(folder, "config.json"), []),
+            "gpt2", "in one matrix")
 
 
 def tiny(change=None, kind="llama"):

@@ -8,7 +8,7 @@ import reference
 from tangram_torch.initial import drawn
 from tangram_torch.run import Options, Run
 from tangram_torch.samples import Placed
-from tangram_torch.weights import ROUTER_CORRECTION, weights_of_model, whole
+from tangram_torch.weights import ADAPTER_IN, ADAPTER_OUT, ROUTER_CORRECTION, weights_of_model, whole
 
 STEPS = 3
 TOLERANCE = 1e-9
@@ -74,7 +74,9 @@ def whole_weights(plan):
 
 
 def is_frozen(plan, name):
-    """By the module that a weight belongs to."""
+    """By the module that a weight belongs to; adapters are trained."""
+    if name.endswith((ADAPTER_IN, ADAPTER_OUT)):
+        return False
     for encoder in plan.model.encoders:
         if name.startswith(f"encoders.{encoder.name}.connector."):
             return not encoder.connector.trained

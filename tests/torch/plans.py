@@ -83,6 +83,19 @@ def frozen(architecture, *names):
     return made
 
 
+def adapted(architecture, *targets):
+    """With adapters of scale 1.5 (reference.py) beside these matrices of the language model, or all of them."""
+    made = copy.deepcopy(architecture)
+    count = sum(run["count"] for run in made["blocks"])
+    modules = made.setdefault("modules", [{"name": "language", "kind": "language", "blocks": count}])
+    language = modules[-1]
+    language.update(trainable=False, lora={"r": 2, "lora_alpha": 3, "target_modules": list(targets or ADAPTABLE)})
+    return made
+
+
+ADAPTABLE = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
 def lanes(module, tp=1, sp=False, zero1=False, recompute="none"):
     return {"module": module, "tp": tp, "sequence_parallel": sp, "zero1": zero1, "recompute": recompute}
 
@@ -263,8 +276,40 @@ def staged_cases():
         yield name, usual[name]
 
 
+def adapter_cases():
+    """(name, plan)."""
+    whole = one_chunk(0, 4)
+    yield "adapters on one rank", make(adapted(LLAMA), [(4, 2, [(whole, [part(2)])])])
+    yield "adapters, replicated key-value heads", make(adapted(LLAMA), [(4, 2, [(whole, [part(2, tp=4)])])])
+    yield "adapters without sequence parallel", make(adapted(LLAMA), [(4, 2, [(whole, [part(2, tp=2, sp=False)])])])
+    yield "adapters beside two matrices, context parallel", make(
+        adapted(QWEN, "q_proj", "down_proj"), [(4, 2, [(whole, [part(2, cp=2, tp=2)])])])
+    for zero in range(1, 4):
+        yield f"adapters under ZeRO {zero} over unequal samples", make(
+            adapted(LLAMA), [(7, 3, [(whole, [part(3, dp=2, tp=2, zero=zero)])])])
+    yield "adapters under ZeRO 3 inside groups", make(
+        adapted(LLAMA), [(7, 4, [(whole, [part(4, dp=4, zero=3, replicate=2)])])])
+    yield "adapters, tied table over two stages", two_stages([part(4, tp=2, zero=1)], [part(4, tp=4, zero=2)])(adapted(GPT))
+    yield "adapters, recomputed in full and selectively", two_stages(
+        [part(4, tp=2, recompute="full")], [part(4, dp=2, recompute="selective")])(adapted(LLAMA))
+    yield "adapters of unequal pipelines", make(
+        adapted(LLAMA), [(6, 2, [(one_chunk(0, 3), [part(2, tp=2)]), (one_chunk(3, 4), [part(2)])]),
+                         (3, 3, [(whole, [part(3, dp=3, zero=1)])])])
+    yield "adapters beside shared experts", make(
+        adapted(QWEN_MOE), [(4, 2, [(whole, [part(2, tp=2, dp=2, ep=2, zero=1)])])])
+    yield "adapters beside latent attention", make(adapted(DEEPSEEK), [(4, 2, [(whole, [part(2, tp=2, ep=2)])])])
+    yield "adapters, interleaved", make(
+        adapted(LLAMA), [(8, 2, [([[0, 1], [2, 3]], [part(2, tp=2)]), ([[1, 2], [3, 4]], [part(2, dp=2, zero=1)])])],
+        group=2)
+    yield "adapters behind a trained encoder", make(
+        adapted(LLAVA), [(8, 2, [(one_chunk(0, 2), [part(2)]), (one_chunk(2, 4), [part(2, tp=2)])])])
+    yield "adapters behind a frozen encoder", make(
+        adapted(frozen(LLAVA, "vision")), [(8, 2, [(one_chunk(0, 2), [part(2)]), (one_chunk(2, 4), [part(2, dp=2)])])])
+
+
 def usual_cases():
     """(name, plan)."""
+    yield from adapter_cases()
     yield "one rank", make(LLAMA, [(4, 2, [(one_chunk(0, 4), [part(2)])])])
     yield "tensor parallel, replicated key-value heads", make(LLAMA, [(4, 2, [(one_chunk(0, 4), [part(2, tp=4)])])])
     yield "tensor parallel without sequence parallel", make(

@@ -18,8 +18,13 @@ def norm(d, w, name, x):
     return x / (x.pow(2).mean(-1, keepdim=True) + epsilon).sqrt() * (w[name + ".weight"] + d.norm_offset)
 
 
+ADAPTER_SCALE = 1.5
+
+
 def linear(w, name, x):
     out = x @ w[name].t()
+    if name + ".adapter_in" in w:
+        out = out + ADAPTER_SCALE * (w[name + ".adapter_out"] @ (w[name + ".adapter_in"] @ x.t())).t()
     return out + w[name + "_bias"] if name + "_bias" in w else out
 
 

@@ -48,6 +48,9 @@ SERIES = {
                    colocated=("per-microbatch", plans.lanes("vision", tp=2, sp=True, zero1=True))),
         plans.two_stages([plans.part(4, dp=2, zero=1)], [plans.part(4, zero=1)])(plans.LLAVA),
         plans.make(plans.LLAVA, [(8, 4, [(plans.one_chunk(0, 4), [plans.part(4, tp=2)])])])],
+    "adapters": [
+        plans.two_stages([plans.part(4, dp=2, zero=1)], [plans.part(4, tp=4)])(plans.adapted(plans.LLAMA)),
+        plans.make(plans.adapted(plans.LLAMA), [(8, 4, [(plans.one_chunk(0, 4), [plans.part(4, tp=2, dp=2, zero=3)])])])],
 }
 
 

@@ -156,13 +156,13 @@ def _refuse_edge(edge: Json, encoders: set[str]) -> None:
                         "trained")
 
 
-def crossing(encoders: tuple[Encoder, ...], language: range, cut: int, text: Stream) -> list[Stream]:
+def crossing(encoders: tuple[Encoder, ...], language: range, cut: int, text: Stream, trained: bool) -> list[Stream]:
     """What crosses the cut in front of block `cut`: until the language model begins its embedded tokens, the activation
     of an encoder that is cut, and what finished encoders made. `text`: the language model's, its gradients those of the
-    embedded tokens."""
+    embedded tokens; `trained`: whether anything of its blocks is."""
     if cut > language.start:
         return [Stream(TEXT, text.positions, text.width,
-                       text.gradients or any(encoder.passes_gradients for encoder in encoders))]
+                       trained or any(encoder.passes_gradients for encoder in encoders))]
     streams = [text]
     for encoder in encoders:
         if encoder.blocks.start < cut < encoder.blocks.stop:

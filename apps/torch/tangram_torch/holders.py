@@ -49,8 +49,7 @@ def _neighbours(plan: LaunchPlan) -> list[list[str]]:
     groups = []
     for part in plan.parts:
         for unit in units_of(plan, part.first_rank):
-            for routed in (False, True):
-                groups.append([w.name for w in unit.weights if (w.expert is not None) is routed])
+            groups += [[weight.name for weight in weights] for weights, _, _ in unit.flats()]
     return groups
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -15,18 +15,19 @@ from .config import read_json
 from .encoders import Json
 from .errors import PlanError
 from .files import PathLike, bytes_of
-from .initial import Initial
+from .initial import Initial, drawn
 from .launch_plan import Model
 from .safetensors import File, Layout, create
 from .tensor_names import Names, Ranges, Source, listed, names_of, sources_of
-from .weights import ROUTER_CORRECTION, Held, weights_of_model
+from .weights import ROUTER_CORRECTION, Held, Weight, weights_of_model
 
 CONFIG, ONE_FILE, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 SHARD_BYTES = 5_000_000_000  # of a file that export writes, as save_pretrained of transformers had it up to 4
 
 
-def initial_from(folder: PathLike, model: Model) -> Initial:
-    """Weights of a checkpoint. Raises PlanError where it has not just what the model has."""
+def initial_from(folder: PathLike, model: Model, seed: int = 0) -> Initial:
+    """Weights of a checkpoint, adapters as `seed` draws them. Raises PlanError where it has not just what the model has
+    beside its adapters."""
     config = read_json(Path(folder) / CONFIG)
     sources = sources_of(model, config)
     names = names_of(config["model_type"])
@@ -36,7 +37,11 @@ def initial_from(folder: PathLike, model: Model) -> Initial:
     theirs = {s.tensor: s.tensor[len(base):] if s.tensor.startswith(base) else s.tensor for s in sources.values()}
     _compare(Path(folder), files, sources, theirs, names, model, config)
 
+    adapters = drawn(model, seed)
+
     def value(held: Held) -> Tensor:
+        if held.weight.of_adapter:
+            return adapters(held)
         source = sources[held.name]
         name = theirs[source.tensor]
         return torch.cat(source.views(files[name].tensor(name), held.ranges))
@@ -119,21 +124,27 @@ def export_to(folder: PathLike, model: Model, config: PathLike, pieces: Iterable
         s.tensor: (torch.float32 if name.endswith(ROUTER_CORRECTION) else dtype, s.shape)
         for name, s in sources.items()}
     files = _create_shards(folder, layouts, shard_bytes)
-    come: dict[str, set[Ranges]] = {weight.name: set() for weight in weights_of_model(model)}
+    fill(folder, files, sources, [w for w in weights_of_model(model) if w.name in sources], pieces)
+    (folder / CONFIG).write_bytes(Path(config).read_bytes())
+
+
+def fill(folder: Path, files: Mapping[str, File], sources: Mapping[str, Source], weights: Sequence[Weight],
+         pieces: Iterable[Piece]) -> None:
+    """Puts pieces of weights where `sources` say; pieces of others are left out. `files`: by the name of a tensor."""
+    come: dict[str, set[Ranges]] = {weight.name: set() for weight in weights}
     for name, ranges, value in pieces:
-        if ranges not in come[name]:
+        if name in come and ranges not in come[name]:
             come[name].add(ranges)
             views = sources[name].views(files[sources[name].tensor].tensor(sources[name].tensor), ranges)
             for view, part in zip(views, value.split([len(view) for view in views])):
                 view.copy_(part)
-    for weight in weights_of_model(model):
+    for weight in weights:
         elements = sum(math.prod(len(r) for r in ranges) for ranges in come[weight.name])
         if elements != math.prod(weight.shape):
             raise PlanError(f"{folder} is no whole checkpoint: of {weight.name}, {elements} of "
                             f"{math.prod(weight.shape)} elements came")
     for file in set(files.values()):
         file.flush()
-    (folder / CONFIG).write_bytes(Path(config).read_bytes())
 
 
 def _create_shards(folder: Path, layouts: dict[str, Layout], shard_bytes: int) -> dict[str, File]:

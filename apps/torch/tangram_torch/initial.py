@@ -12,7 +12,7 @@ from torch import Tensor
 from .experts import Router
 from .flat import FlatWeights
 from .launch_plan import Model
-from .weights import ROUTER_CORRECTION, Held, router_correction, whole
+from .weights import ADAPTER_OUT, ROUTER_CORRECTION, Held, router_correction, whole
 
 DEVIATION = 0.02  # of matrices, as in GPT-2
 ROWS = 256  # that one seed makes
@@ -22,13 +22,15 @@ Initial = Callable[[Held], Tensor]
 
 def drawn(model: Model, seed: int, deviation: float = DEVIATION, vectors: float = 0.0) -> Initial:
     """Normal values; of matrices that add to the residual stream narrower ones (GPT-2: 1 / sqrt(2 layers)). Norms
-    multiply by 1 and biases are 0, give or take `vectors`; corrections of routers are 0."""
+    multiply by 1, biases and what adapters multiply last are 0, give or take `vectors`; corrections of routers are 0."""
     narrow = 1 / math.sqrt(2 * len(model.blocks))
 
     def value(held: Held) -> Tensor:
         name = held.name
         if name.endswith(ROUTER_CORRECTION):
             return torch.zeros(held.shape)
+        if name.endswith(ADAPTER_OUT):
+            return vectors * normal(seed, held)
         if held.weight.is_vector:
             mean = 1.0 - model.details.norm_offset if name.endswith("norm.weight") else 0.0
             return mean + vectors * normal(seed, held)

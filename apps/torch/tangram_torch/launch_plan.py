@@ -53,6 +53,19 @@ class FeedForward:
 
 
 @dataclass(frozen=True)
+class Adapters:
+    """Low-rank adapters (LoRA, arXiv 2106.09685) beside frozen matrices."""
+
+    rank: int
+    alpha: int
+    targets: frozenset[str]  # as PEFT calls them for Llama
+
+    @property
+    def scale(self) -> float:
+        return self.alpha / self.rank
+
+
+@dataclass(frozen=True)
 class BlockType:
     name: str
     hidden: int
@@ -78,6 +91,7 @@ class Model:
     blocks: tuple[BlockType, ...]  # of the encoders, then of the language model
     encoders: tuple[Encoder, ...] = ()
     trained: bool = True  # the language model, embedding and head
+    adapters: Optional[Adapters] = None  # of the language model, which is not trained then
     details: Details = field(default_factory=Details)  # of the language model
 
     @property
@@ -93,7 +107,11 @@ class Model:
 
     def crossing(self, cut: int, positions: int) -> list[Stream]:
         """What crosses the cut in front of a block; `positions`: of a sample."""
-        return crossing(self.encoders, self.language, cut, Stream(TEXT, positions, self.hidden, self.trained))
+        text = Stream(TEXT, positions, self.hidden, self.trained)
+        return crossing(self.encoders, self.language, cut, text, self.trained or self.adapters is not None)
+
+    def adapters_of(self, block: int) -> Optional[Adapters]:
+        return self.adapters if block in self.language else None
 
 
 @dataclass(frozen=True)
@@ -302,15 +320,22 @@ def _model_of(json_model: Json) -> Model:
     types = {t["name"]: _block_type_of(t) for t in a["types"]}
     blocks = [types[run["type"]] for run in a["blocks"] for _ in range(run["count"])]
     encoders = read_encoders(json_model["name"], a, json_model.get("data", {}), [block.hidden for block in blocks])
-    trained = all(module["trainable"] for module in a.get("modules", []) if module["kind"] == "language")
+    language: Json = next((m for m in a.get("modules", []) if m["kind"] == "language"), {})
     model = Model(json_model["name"], a["hidden"], a["vocabulary"], a["learned_positions"],
                   a.get("embedding_projection", 0), a["tied_embeddings"], a["final_norm"], a["norm"] == "layernorm",
-                  tuple(blocks), encoders, trained)
+                  tuple(blocks), encoders, language.get("trainable", True), _adapters_of(language))
     for block in blocks[model.language.start:]:
         if not block.causal or block.hidden != model.hidden:
             raise PlanError(f"blocks of type {block.name} are an encoder's, of which the model file says no more: give it "
                             "tokens_in and a connector")
     return model
+
+
+def _adapters_of(module: Json) -> Optional[Adapters]:
+    lora = module.get("lora")
+    if lora is None:
+        return None
+    return Adapters(lora["r"], lora["lora_alpha"], frozenset(lora["target_modules"]))
 
 
 def _refuse_hybrid(t: Json) -> None:

@@ -119,11 +119,12 @@ class Source:
 
 
 def sources_of(model: Model, config: Json) -> dict[str, Source]:
-    """Of each weight."""
+    """Of each weight but those of adapters."""
     if model.encoders:
         raise PlanError(f"checkpoints of Hugging Face are read and written for text models, and {model.name} has encoders")
     names = names_of(config.get("model_type"))
-    sources = {weight.name: _source(names, model, config, weight) for weight in weights_of_model(model)}
+    sources = {weight.name: _source(names, model, config, weight) for weight in weights_of_model(model)
+               if not weight.of_adapter}
     nameless = [name for name, source in sources.items() if source is None]
     if nameless:
         raise PlanError(f"models of model_type {config['model_type']} have no {listed(nameless)}: the plan is one for "

@@ -3,7 +3,7 @@
     python3 -m tangram_torch.to_hugging_face PLAN CHECKPOINTS CONFIG FOLDER [--dtype bf16|fp16|fp32]
 
 CHECKPOINTS is what --save was given, and PLAN any plan of that model. CONFIG is the config.json of the model; FOLDER
-gets a copy of it, and the weights.
+gets a copy of it, and the weights. Of a model with low-rank adapters it gets these alone, as PEFT loads them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from .config import read_details
 from .errors import PlanError
 from .hugging_face import export_to
 from .launch_plan import read_plan
+from .peft import export_adapters
 from .settings import USAGE
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
@@ -37,7 +38,8 @@ def main(arguments: Optional[list[str]] = None) -> int:
         if found is None:
             raise CheckpointError(f"{given.checkpoints} has no complete checkpoint")
         model = read_plan(given.plan).with_details(read_details(given.config)).model
-        export_to(given.folder, model, given.config, checkpoint.slices_of(found), DTYPES[given.dtype])
+        export = export_to if model.adapters is None else export_adapters
+        export(given.folder, model, given.config, checkpoint.slices_of(found), DTYPES[given.dtype])
     except (PlanError, CheckpointError) as wrong:
         print(wrong, file=sys.stderr)
         return USAGE

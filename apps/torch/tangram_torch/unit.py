@@ -32,17 +32,17 @@ class Precision:
 
 
 class UnitWeights:
-    """The slices of a unit on this rank: one flat tensor of dense weights, one of experts where there are any."""
+    """The slices of a unit on this rank: flat tensors of dense weights and of experts where there are any, of what is
+    trained and of what is not."""
 
     def __init__(self, unit: Unit, place: Place, groups: Groups, precision: Precision, device: torch.device) -> None:
         self.name = unit.name
-        held = [h for h in (held_by(place, weight) for weight in unit.weights) if h is not None]
         self.flats = []
-        for routed in (False, True):
-            slices = [h for h in held if (h.weight.expert is not None) is routed]
+        for weights, routed, zero in unit.flats():
+            slices = [h for h in (held_by(place, weight) for weight in weights) if h is not None]
             if slices:
-                copies, replicas = (groups.of(ranks) for ranks in place.sharing(routed, unit.zero))
-                self.flats.append(FlatWeights(slices, copies, replicas, groups, unit.zero, precision.compute,
+                copies, replicas = (groups.of(ranks) for ranks in place.sharing(routed, zero))
+                self.flats.append(FlatWeights(slices, copies, replicas, groups, zero, precision.compute,
                                               precision.master, device))
 
     @property
@@ -92,13 +92,15 @@ class Layer:
                 put_off.beside += flat.take()
 
 
-def short_names(weights: Iterable[UnitWeights], prefix: str, later: Optional[Later] = None) -> Weights:
+def short_names(weights: Iterable[UnitWeights], prefix: str, later: Optional[Later] = None,
+                scale: float = 1.0) -> Weights:
+    """`scale`: of what adapters give."""
     names: dict[str, Tensor] = {}
     sums: dict[str, SumOf] = {}
     for flat in (flat for unit in weights for flat in unit.flats):
         names.update((name[len(prefix):], parameter) for name, parameter in flat.parameters.items())
         sums.update((name[len(prefix):], sum_of) for name, sum_of in flat.sums().items())
-    return Weights(names, sums, later)
+    return Weights(names, sums, later, scale)
 
 
 def block_layer(parallel: Parallel, model: Model, index: int, policy: BlockPolicy, unit: UnitWeights,
@@ -106,7 +108,9 @@ def block_layer(parallel: Parallel, model: Model, index: int, policy: BlockPolic
     block = model.blocks[index]
     details = model.details if index in model.language else DETAILS
     any_weight = next(iter(unit.parameters.values()))
-    w = short_names([unit], f"blocks.{index}.", later if any_weight.requires_grad else None)
+    adapters = model.adapters_of(index)
+    w = short_names([unit], f"blocks.{index}.", later if model.trains(index) else None,
+                    1.0 if adapters is None else adapters.scale)
     router = None
     experts: Optional[Callable[[Tensor], Tensor]] = None
     if block.feed_forward.experts:

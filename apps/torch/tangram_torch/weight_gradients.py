@@ -18,6 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
 
+from .weights import ADAPTER_IN, ADAPTER_OUT
+
 
 SumOf = Callable[[], Tensor]  # of a weight's gradient over the microbatches so far
 
@@ -123,10 +125,11 @@ class Weights(Mapping[str, Tensor]):
     """Weights of a layer by the end of their names, and its products with them."""
 
     def __init__(self, tensors: Mapping[str, Tensor], sums: Optional[Mapping[str, SumOf]] = None,
-                 later: Optional[Later] = None) -> None:
+                 later: Optional[Later] = None, scale: float = 1.0) -> None:
         self._tensors = tensors
         self._sums = sums or {}  # of what products may add to
         self._later = later  # None: gradients are not put off
+        self._scale = scale  # of what adapters give
 
     def __getitem__(self, name: str) -> Tensor:
         return self._tensors[name]
@@ -142,7 +145,15 @@ class Weights(Mapping[str, Tensor]):
         return self._later is not None and torch.is_grad_enabled()
 
     def linear(self, x: Tensor, name: str, bias: Optional[str] = None) -> Tensor:
-        """Of a matrix, and of a bias where the layer has one of this name."""
+        """Of a matrix, and of a bias where the layer has one of this name; with an adapter beside the matrix what it
+        gives, too."""
+        out = self._linear(x, name, bias)
+        if name + ADAPTER_IN not in self._tensors:
+            return out
+        narrow = self._linear(x, name + ADAPTER_IN, None)
+        return out + self._scale * self._linear(narrow, name + ADAPTER_OUT, None)
+
+    def _linear(self, x: Tensor, name: str, bias: Optional[str]) -> Tensor:
         weight, added = self._tensors[name], None if bias is None else self._tensors.get(bias)
         sum_of = self._sums.get(name)
         if not torch.is_grad_enabled() or (sum_of is None and self._later is None):

@@ -13,11 +13,17 @@ from enum import Enum
 from typing import Iterator, Optional
 
 from .encoders import Connector, Encoder
-from .launch_plan import BlockType, FeedForward, LaunchPlan, Model
+from .launch_plan import Adapters, BlockType, FeedForward, LaunchPlan, Model
 from .topology import Place, Ranks, piece
 
 TOKENS = "embedding.tokens"
 ROUTER_CORRECTION = ".router_correction"
+# Of a low-rank adapter, by the name of the matrix that it stands beside: what it multiplies first, and what then.
+ADAPTER_IN, ADAPTER_OUT = ".adapter_in", ".adapter_out"
+# Matrices by the name that PEFT has for them.
+ADAPTED = {"q_proj": ("attention.query",), "k_proj": ("attention.key",), "v_proj": ("attention.value",),
+           "o_proj": ("attention.output",), "gate_proj": ("feed_forward.gate", "shared.gate"),
+           "up_proj": ("feed_forward.up", "shared.up"), "down_proj": ("feed_forward.down", "shared.down")}
 
 
 class Sharing(Enum):
@@ -45,6 +51,10 @@ class Weight:
     expert: Optional[int] = None  # split over expert-tp, on the ranks of one ep coordinate
     experts: int = 0
     trained: bool = True
+
+    @property
+    def of_adapter(self) -> bool:
+        return self.name.endswith((ADAPTER_IN, ADAPTER_OUT))
 
     @property
     def is_vector(self) -> bool:
@@ -111,7 +121,26 @@ def key_value_heads(place: Place, heads: KeyValueHeads) -> tuple[range, Ranks]:
 
 
 def weights_of_block(model: Model, index: int) -> Iterator[Weight]:
-    yield from _if_trained(model.trains(index), _weights_of_block(model, index))
+    own = list(_if_trained(model.trains(index), _weights_of_block(model, index)))
+    yield from own
+    adapters = model.adapters_of(index)
+    if adapters is None:
+        return
+    names = {name for target in adapters.targets for name in ADAPTED[target]}
+    if model.blocks[index].attention.latent:
+        names.discard("attention.query")  # which has two matrices there
+    for weight in (weight for weight in own if weight.name.partition(f"blocks.{index}.")[2] in names):
+        yield from _adapter(weight, adapters)
+
+
+def _adapter(beside: Weight, adapters: Adapters) -> Iterator[Weight]:
+    """Each is split where it meets the side of the matrix that is split. Of the other one ranks have parts of the
+    gradient."""
+    outputs, inputs = beside.shape
+    by_rows = beside.split == 0
+    yield Weight(beside.name + ADAPTER_IN, (adapters.rank, inputs), None if by_rows else 1, Sharing.PARTS)
+    yield replace(beside, name=beside.name + ADAPTER_OUT, shape=(outputs, adapters.rank), trained=True,
+                  split=0 if by_rows else None, sharing=Sharing.PARTS)
 
 
 def _if_trained(trained: bool, weights: Iterable[Weight]) -> Iterator[Weight]:
@@ -211,12 +240,17 @@ class Unit:
     weights: tuple[Weight, ...]
     zero: int
 
+    def flats(self) -> Iterator[tuple[list[Weight], bool, int]]:
+        """Weights that lie in one flat tensor, whether they are of routed experts, and their ZeRO stage. What is not
+        trained has no gradients and no optimizer states: up to ZeRO 2 nothing of it is sharded."""
+        for routed, trained in ((False, True), (False, False), (True, True), (True, False)):
+            own = [w for w in self.weights if (w.expert is not None) is routed and w.trained is trained]
+            if own:
+                yield own, routed, self.zero if trained or self.zero == 3 else 0
+
 
 def _unit(name: str, weights: Iterable[Weight], zero: int) -> Unit:
-    """What is not trained has no gradients and no optimizer states: up to ZeRO 2 nothing of it is sharded."""
-    all_weights = tuple(weights)
-    trained = any(weight.trained for weight in all_weights)
-    return Unit(name, all_weights, zero if trained or zero == 3 else 0)
+    return Unit(name, tuple(weights), zero)
 
 
 def units_of(plan: LaunchPlan, rank: int) -> list[Unit]:

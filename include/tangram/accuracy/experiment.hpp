@@ -25,7 +25,8 @@
 //               long as with forced balance). Each is divided as printed (etp), else over tp in what is made of
 //               Megatron-LM (initialize_model_parallel in megatron/core/parallel_state.py), but not under
 //               Megatron-Bridge, whose recipes keep experts whole
-//   adapters    LoRA: weights of blocks are frozen; the adapters' own products are below a hundredth and left out
+//   adapters    LoRA: beside matrices of the language model as printed, else of rank 16 beside all that can have them;
+//               all other weights are frozen. They compute in the precision of the run
 //   eager       ZeRO-3 in fp16 on a GPU before Hopper whose matrix units take bf16 is DeepSpeed's of 2021, which was
 //               without it (github.com/deepspeedai/DeepSpeed/pull/1453): it waits for the device before each gather, so
 //               that nothing runs beside, and lets parameters go after each pass, a recomputed one included

@@ -124,6 +124,12 @@ struct EncoderFacts {
   bool operator==(const EncoderFacts&) const = default;
 };
 
+/// Low-rank adapters beside frozen weights.
+struct AdapterFacts {
+  std::int64_t rank = 0;             ///< 0: not printed
+  std::vector<std::string> targets;  ///< as PEFT calls them: "q_proj"
+};
+
 struct Measurement {
   std::string id;
   std::string dataset;
@@ -162,6 +168,7 @@ struct Measurement {
   std::string framework;  ///< as published: "Megatron-DeepSpeed"; "": not printed
   std::string source;     ///< what published it, and the files that were read there
   std::string task;       ///< "pretrain", "LoRA fine-tune"; "": not printed
+  AdapterFacts adapters;
   GraphFacts graphs;
   ExpertFacts routing;
   bool launch_blocking = false;  ///< CUDA_LAUNCH_BLOCKING=1

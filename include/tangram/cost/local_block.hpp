@@ -37,6 +37,14 @@ struct LocalBlock {
   bool dropout = false;
 };
 
+/// What one GPU has of a matrix that tp splits; key-value heads are whole.
+struct LocalMatrix {
+  double in = 0;
+  double out = 0;
+};
+[[nodiscard]] LocalMatrix local_matrix(const model::BlockType& block, const model::AdaptableMatrix& matrix,
+                                       const Degrees& degrees);
+
 /// Models with LayerNorm biases (GPT-2, GPT-3, OPT, ...) were trained with dropout, those with RMSNorm without; the
 /// architecture says no more about it, and a job may switch it off.
 [[nodiscard]] bool trains_with_dropout(const model::BlockType& block, const model::Job& job);

@@ -84,6 +84,8 @@ inline constexpr Limit kLimits[] = {
     {"expert_hidden", "", 1, 4'000'000, kNoModel},
     {"shared_hidden", "", 0, 4'000'000, kNoModel},
     {"routing_imbalance", "", 1, 1'000, "load of the busiest rank over the mean"},
+    {"r", "", 1, 65'536, "adapters have ranks of 4 to 256"},
+    {"lora_alpha", "", 1, 1'000'000, "some times the rank"},
     {"latent_hidden", "", 0, 1'000'000, kNoModel},
     {"groups", "", 1, 65'536, kNoModel},
     {"state", "", 1, 65'536, kNoModel},

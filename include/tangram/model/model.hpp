@@ -12,6 +12,7 @@
 #include "tangram/base/dtype.hpp"
 #include "tangram/base/expected.hpp"
 #include "tangram/base/units.hpp"
+#include "tangram/model/adapters.hpp"
 #include "tangram/model/execution_options.hpp"
 #include "tangram/model/modules.hpp"
 #include "tangram/model/recompute_modules.hpp"
@@ -78,6 +79,7 @@ struct BlockType {
   std::optional<Connector> connector;  ///< runs with the block: behind an encoder's last, before a generator's first
   ModuleConstraint constraint;         ///< of its module
   bool wide = false;                   ///< computes in 16 bits where the job does in fewer; follows from wide_layers
+  Adapters adapters;                   ///< of its module, as far as it has what they stand beside
 
   [[nodiscard]] bool attends() const { return attention.heads > 0; }
   [[nodiscard]] bool mixes() const { return attends() || recurrence.has_value(); }
@@ -106,9 +108,9 @@ struct BlockParameters {
 [[nodiscard]] std::string_view beyond_transformer(const Model& model);
 
 [[nodiscard]] BlockParameters parameters(const BlockType& block);
-/// Those that are trained: they alone have gradients and optimizer state.
+/// Those that are trained, adapters among them: they alone have gradients and optimizer state.
 [[nodiscard]] BlockParameters trained_parameters(const BlockType& block);
-/// The block without its connector, all of it trained.
+/// The block without its connector and adapters, all of it trained.
 [[nodiscard]] BlockType plain(BlockType block);
 
 enum class RecomputeMode : std::uint8_t { kNone, kSelective, kFull };
@@ -287,7 +289,7 @@ struct Model {
 [[nodiscard]] std::vector<BlockRange> encoder_ranges(const Model& model);
 
 /// Forward FLOPs of one sample: matrix products with weights (active experts only) and attention, half of it when
-/// causal, or the recurrence; those of a connector included.
+/// causal, or the recurrence; those of a connector and of adapters included.
 [[nodiscard]] Flops forward_flops(const BlockType& block);
 [[nodiscard]] Flops embedding_forward_flops(const Model& model);  ///< 0 unless the embedding is projected
 [[nodiscard]] Flops head_forward_flops(const Model& model);       ///< logits and projection out
@@ -309,6 +311,7 @@ struct JobOverrides {
   std::vector<std::string> freeze = {};           ///< modules and connectors, beside those of the file
   std::optional<WantedOptions> options = {};      ///< that the planner may choose
   std::vector<NamedConstraint> constraints = {};  ///< of modules, in place of those of the file
+  std::optional<Adapters> adapters = {};          ///< of the language model
 };
 
 /// Reads tangram.model/1. Relative `from:` paths are resolved against the directory of `file`.

@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "tangram/base/units.hpp"
+#include "tangram/model/adapters.hpp"
 #include "tangram/model/block_range.hpp"
 #include "tangram/model/module_constraint.hpp"
 
 namespace tangram::model {
 
 /// What backward works out for some parameters and their input. A module needs gradients of its parameters where it is
-/// trained, and of its input where it, its connector or a module upstream is.
+/// trained, and of its input where it, its adapters, its connector or a module upstream is.
 struct Gradients {
   bool weights = true;
   bool inputs = true;
@@ -98,6 +99,7 @@ struct Module {
   std::optional<Connector> connector;
   bool trainable = true;  ///< the blocks and what embeds their input; the connector says it of itself
   ModuleConstraint constraint;
+  Adapters adapters;  ///< beside matrices of its blocks, which are not trained then
 
   /// Tokens of one sample, a whole number of them at least.
   [[nodiscard]] std::int64_t sample_tokens_in() const;
@@ -129,7 +131,7 @@ struct ModuleGraph {
   bool operator==(const ModuleGraph&) const = default;
 };
 
-/// What is not trained, as `freeze` names it: "vision", "vision.connector".
+/// What is not trained, as `freeze` names it: "vision", "vision.connector"; modules with adapters are left out.
 [[nodiscard]] std::vector<std::string> frozen_parts(const ModuleGraph& graph);
 /// Of the modules that have one.
 [[nodiscard]] std::vector<NamedConstraint> constraints(const ModuleGraph& graph);

@@ -93,14 +93,20 @@ auto members(S& s) {
 
 template <Of<model::Module> S>
 auto members(S& s) {
-  auto& [name, kind, blocks, in, out, items, patches, connector, trainable, constraint] = s;
-  return std::tie(name, kind, blocks, in, out, items, patches, connector, trainable, constraint);
+  auto& [name, kind, blocks, in, out, items, patches, connector, trainable, constraint, adapters] = s;
+  return std::tie(name, kind, blocks, in, out, items, patches, connector, trainable, constraint, adapters);
 }
 
 template <Of<model::ModuleConstraint> S>
 auto members(S& s) {
   auto& [tp, cp, ep, gpus] = s;
   return std::tie(tp, cp, ep, gpus);
+}
+
+template <Of<model::Adapters> S>
+auto members(S& s) {
+  auto& [rank, alpha, targets] = s;
+  return std::tie(rank, alpha, targets.bits);
 }
 
 template <Of<model::Edge> S>
@@ -118,9 +124,9 @@ auto members(S& s) {
 template <Of<model::BlockType> S>
 auto members(S& s) {
   auto& [name, hidden, tokens, attention, recurrence, feed_forward, norms, norm_bias, parallel, gradients, connector,
-         constraint, wide] = s;
+         constraint, wide, adapters] = s;
   return std::tie(name, hidden, tokens, attention, recurrence, feed_forward, norms, norm_bias, parallel, gradients,
-                  connector, constraint, wide);
+                  connector, constraint, wide, adapters);
 }
 
 template <Of<model::Techniques> S>

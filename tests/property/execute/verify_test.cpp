@@ -132,6 +132,23 @@ plan::LaunchPlan random_plan() {
   return make_plan(std::move(model), pipelines);
 }
 
+/// Beside any of the matrices; as it was where nothing would be trained then.
+model::Model randomly_adapted(const model::Model& model) {
+  model::AdapterTargets targets;
+  for (const auto& [name, target] : model::kAdapterTargets) {
+    if (pick(0, 1) == 1) targets.add(target);
+  }
+  model::Model adapted = model;
+  set_adapters(adapted, {4, 4, targets});
+  return adapted.trained_parameters() > 0 ? adapted : model;
+}
+
+plan::LaunchPlan random_adapted_plan() {
+  plan::LaunchPlan plan = random_plan();
+  plan.model = randomly_adapted(plan.model);
+  return plan;
+}
+
 /// One or two pipelines of stages with two or three chunks each, in groups that Megatron-LM takes.
 plan::LaunchPlan random_interleaved_plan() {
   const int stages = pick(2, 3);
@@ -186,6 +203,10 @@ plan::LaunchPlan small_grouped_plan() {
 
 TEST_CASE("six hundred plans of any structure compute what one process computes") {
   testing::holds(600, [] { computes_as_one_process(random_plan()); });
+}
+
+TEST_CASE("two hundred plans with adapters compute what one process computes") {
+  testing::holds(200, [] { computes_as_one_process(random_adapted_plan()); });
 }
 
 TEST_CASE("two hundred plans that put weight gradients off compute what one process computes") {

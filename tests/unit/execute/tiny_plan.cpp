@@ -144,6 +144,11 @@ model::Model make_model(const std::string& types, bool tied) {
   return model;
 }
 
+model::Model with_adapters(model::Model model, model::AdapterTargets targets) {
+  set_adapters(model, {4, 4, targets});
+  return model;
+}
+
 plan::LaunchPlan make_plan(model::Model model, const std::vector<PipelineSpec>& pipelines) {
   plan::LaunchPlan plan;
   plan.model = std::move(model);

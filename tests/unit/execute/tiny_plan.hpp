@@ -31,6 +31,9 @@ struct PipelineSpec {
 /// instead of 64).
 [[nodiscard]] model::Model make_model(const std::string& types, bool tied = false);
 
+/// The model with adapters beside these matrices of its language model, or all that can have them.
+[[nodiscard]] model::Model with_adapters(model::Model model, model::AdapterTargets targets = {});
+
 [[nodiscard]] plan::LaunchPlan make_plan(model::Model model, const std::vector<PipelineSpec>& pipelines);
 
 /// The plan with its blocks dealt out evenly over `chunks` of each stage, the first ones to earlier places, with

@@ -64,6 +64,38 @@ TEST_CASE("every ZeRO stage and recompute mode computes what one process compute
   }
 }
 
+TEST_CASE("adapters compute what one process computes, and what they stand beside stays as it was") {
+  const auto check = [](const std::string& types, cost::Degrees degrees, cost::MemoryPolicy policy = {},
+                        model::AdapterTargets targets = {}) {
+    const auto blocks = static_cast<int>(types.size());
+    check_good(
+        make_plan(with_adapters(make_model(types, true), targets), {{4, 2, {{blocks, {{degrees, 4, policy}}}}}}));
+  };
+  using enum model::AdapterTarget;
+  check("dd", {4, 1, 1, 1, 1, true});
+  check("gg", {8, 1, 1, 1, 1, true});  // four tp ranks share each key-value head
+  check("gg", {4, 1, 2, 1, 1, false}, {}, {kKey});
+  check("ww", {1, 4, 1, 1, 1, false}, {}, {kQuery, kValue});
+  check("ss", {2, 2, 2, 2, 2, true});
+  check("ll", {4, 2, 1, 1, 1, true});
+  check("pa", {2, 1, 2, 1, 1, true});
+  check("dMf", {2, 1, 2, 1, 1, false}, {}, {kDown, kOutput});
+  for (const int zero : {1, 2, 3}) {
+    check("dg", {2, 1, 2, 1, 1, true}, {zero, RecomputeMode::kFull, 1});
+    check("dm", {.dp = 4, .ep = 2, .dp_replicate = 2}, {zero, RecomputeMode::kSelective, 0});
+  }
+  const PartSpec one{{}, 2};
+  check_good(make_plan(with_adapters(make_model("eeddd")), {{2, 3, {{3, {one}}, {5, {{{2, 1, 1, 1, 1, true}, 2}}}}}}));
+}
+
+TEST_CASE("gradients of adapters that a stage does not sum are found") {
+  const plan::LaunchPlan plan =
+      make_plan(with_adapters(make_model("dd")), {{4, 2, {{2, {{{1, 1, 4, 1, 1, false}, 4}}}}}});
+  const Report report = verified(plan, {Fault::kMissingAllReduce});
+  INFO(listing(report));
+  CHECK(std::ranges::any_of(report.findings, [](const Finding& f) { return f.code == "gradient-not-reduced"; }));
+}
+
 TEST_CASE("ZeRO inside groups of ranks computes what one process computes") {
   for (const int zero : {1, 2, 3}) {
     const cost::MemoryPolicy policy{zero, RecomputeMode::kNone, 0};

@@ -1,0 +1,127 @@
+// What low-rank adapters cost on Llama 3 8B: parameters under tensor parallelism, time, and what is kept.
+#include <fstream>
+#include <sstream>
+
+#include "support/catch.hpp"
+#include "tangram/cost/block_time.hpp"
+#include "tangram/cost/memory.hpp"
+#include "tangram/cost/stage.hpp"
+#include "unit/cost/samples.hpp"
+
+using namespace tangram;
+using namespace tangram::cost;
+using namespace tangram::cost::samples;
+using enum model::AdapterTarget;
+
+namespace {
+
+model::Model llama(std::optional<model::Adapters> adapters) {
+  const std::string path = std::string(TANGRAM_SOURCE_DIR) + "/configs/models/llama-3-8b.yaml";
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  model::JobOverrides overrides;
+  overrides.sequence_length = 2048;
+  overrides.adapters = std::move(adapters);
+  auto model = model::read_model(text.str(), path, overrides);
+  REQUIRE(model);
+  return *std::move(model);
+}
+
+model::Adapters beside(model::AdapterTargets targets, std::int64_t rank = 16) { return {rank, rank, targets}; }
+
+/// The same without adapters: frozen, and gradients pass.
+model::BlockType without(model::BlockType block) {
+  block.adapters = {};
+  return block;
+}
+
+BlockTime time_of(const model::BlockType& block, const model::Job& job, const Degrees& degrees = {}) {
+  return block_time(block, job, degrees, 1, shape_of(round_gpu(), 1, degrees.gpus()));
+}
+
+}  // namespace
+
+TEST_CASE("adapters: tp splits them where it splits what they stand beside") {
+  const model::BlockType all = llama(beside({})).block(0);
+  // 4096 wide; 32 heads and 8 of keys and values, 128 wide; 14336 inside.
+  const double inputs = 5 * 4096, outputs = 4096 + 2 * 1024 + 2 * 14336;  // of queries, keys, values, gate and up
+  const double back_inputs = 4096 + 14336, back_outputs = 2 * 4096;
+  const auto trained = [&](int tp) { return local_trained_parameters(all, {.tp = tp}).shared; };
+  CHECK(trained(1) == 16 * (inputs + outputs + back_inputs + back_outputs));
+  CHECK(trained(4) == 16 * (inputs + back_outputs + (outputs + back_inputs) / 4));
+  // A key-value head is on two ranks.
+  CHECK(trained(16) == 16 * (inputs + back_outputs + (outputs + back_inputs) / 16 + 2 * 1024 * (1.0 / 8 - 1.0 / 16)));
+  CHECK(local_parameters(all, {.tp = 4}).shared - local_parameters(without(all), {.tp = 4}).shared == trained(4));
+}
+
+TEST_CASE("adapters: time is that of frozen weights and of their own products") {
+  const model::Model model = llama(beside({kQuery, kDown}));
+  const BlockTime adapted = time_of(model.block(0), model.job);
+  const BlockTime frozen = time_of(without(model.block(0)), model.job);
+  const BlockTime trained = time_of(model::plain(model.block(0)), model.job);
+  const double products = 2.0 * 2048 * 16 * (4096 + 4096 + 14336 + 4096) / 100e12;
+  CHECK(adapted.compute.forward - frozen.compute.forward > products);
+  CHECK(adapted.compute.backward - frozen.compute.backward > 2 * products);
+  CHECK(adapted.compute.backward < 0.7 * trained.compute.backward);
+  CHECK(adapted.tensor.forward == frozen.tensor.forward);
+}
+
+TEST_CASE("adapters: more of them, and wider ones, take longer; beside fused matrices there are fewer") {
+  const auto time = [](const model::Adapters& adapters, bool fused = false) {
+    model::Model model = llama(adapters);
+    model.job.fused_kernels = fused;
+    const BlockTime of_block = time_of(model.block(0), model.job, {.tp = 2});
+    return of_block.compute.forward + of_block.compute.backward;
+  };
+  model::AdapterTargets targets;
+  double before = 0;
+  for (const auto& [name, target] : model::kAdapterTargets) {
+    targets.add(target);
+    const double now = time(beside(targets));
+    CHECK(now > before);
+    before = now;
+  }
+  CHECK(time(beside({}, 64)) > time(beside({}, 16)));
+  CHECK(time(beside({}), true) < time(beside({})));
+}
+
+TEST_CASE("adapters: kept is what they read, what passes between their products, and what gradients pass through") {
+  const auto kept = [](std::optional<model::Adapters> adapters, bool freeze = false) {
+    const model::Model model = llama(std::move(adapters));
+    const model::BlockType block = freeze ? without(model.block(0)) : model.block(0);
+    return block_activation(block, model.job, {}, 1).none / (2.0 * 2048);  // values a token
+  };
+  const double frozen = kept(beside({}), true);
+  CHECK(kept(std::nullopt) - frozen == 2 * 4096 + 14336);  // behind norms, and behind the activation
+  CHECK(kept(beside({kQuery})) - frozen == 4096 + 16);
+  CHECK(kept(beside({kQuery, kKey, kValue})) - frozen == 4096 + 3 * 16);
+  CHECK(kept(beside({kOutput})) - frozen == 16);  // attention keeps what it gives
+  CHECK(kept(beside({kDown})) - frozen == 14336 + 16);
+  CHECK(kept(beside({})) == kept(std::nullopt) + 7 * 16);
+}
+
+TEST_CASE("adapters: they alone have gradients, state and sums over copies") {
+  const auto stage = [](std::optional<model::Adapters> adapters) {
+    const model::Model model = llama(std::move(adapters));
+    const auto units = unit_costs(model, shape_of(a100(), 1, 4), {.tp = 2, .dp = 2}, 2);
+    REQUIRE(units);
+    return stage_cost(*units, model::signature(model, 0, 32), {});
+  };
+  const StageCost all = stage(std::nullopt);
+  const StageCost adapted = stage(beside({}));
+  const auto trained =
+      static_cast<std::int64_t>(32 * local_trained_parameters(llama(beside({})).block(0), {.tp = 2}).shared);
+  CHECK(adapted.gradients == Bytes(4 * trained));
+  CHECK(adapted.optimizer_state == Bytes(12 * trained));
+  CHECK(adapted.gradient_volume == Bytes(std::int64_t{4} * 41'943'040));
+  CHECK(adapted.parameters - all.parameters == Bytes(2 * trained));
+  CHECK(20 * to_seconds(adapted.gradient_sync) < to_seconds(all.gradient_sync));
+  CHECK(adapted.backward < all.backward);
+}
+
+TEST_CASE("adapters: bounds on time stay below") {
+  const model::Model model = llama(beside({}));
+  const auto units = unit_costs(model, shape_of(a100(), 1, 1), {.tp = 1}, 1);
+  REQUIRE(units);
+  CHECK(least_gpu_seconds(model, model.types[0], a100()) <= units->blocks[0].forward + units->blocks[0].backward);
+}

@@ -20,7 +20,8 @@ std::string billions(std::int64_t parameters) {
   const auto p = static_cast<double>(parameters);
   return p >= 1e12  ? fmt::format("{:.2f} T", p / 1e12)
          : p >= 1e9 ? fmt::format("{:.1f} B", p / 1e9)
-                    : fmt::format("{:.0f} M", p / 1e6);
+         : p >= 1e6 ? fmt::format("{:.0f} M", p / 1e6)
+                    : fmt::format("{:.0f} k", p / 1e3);
 }
 
 std::string model_line(const model::Model& model) {

@@ -345,8 +345,8 @@ AdapterFacts read_adapters(const Row& row) {
   facts.rank = lora->integer("r").value_or(0);
   facts.targets = lora->words("target_modules");
   for (const std::string& target : facts.targets) {
-    if (!model::target_called(target))
-      lora->wrong("target_modules", *lora->find("target_modules"), "names of matrices that PEFT has, like \"q_proj\"");
+    if (model::target_called(target)) continue;
+    lora->wrong("target_modules", *lora->find("target_modules"), "names of matrices that PEFT has, like \"q_proj\"");
   }
   return facts;
 }

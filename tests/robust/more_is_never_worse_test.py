@@ -5,6 +5,7 @@ nodes of a type. Where both
 searches ended, the best closed form of the larger fleet is no longer, and its simulated plan at most a little (what is
 fastest by simulation is sought, not proven). So it is where nothing is fixed of the model any more, neither its tp nor a
 GPU type. And with nodes renamed, and nodes and keys in another order, nothing changes, nor where all types are named.
+Every fourth model has adapters trained beside it.
 Fleets have at most 16 GPUs: beyond, some of what small parts may do is not offered, which the space names.
 
     more_is_never_worse_test.py BINARY [COUNT [SEED]]      COUNT, or TANGRAM_METAMORPHIC: 40 pairs if not given
@@ -144,9 +145,11 @@ def is_worse(less, more):
     return ""
 
 
-def judge(planner, rng):
+def judge(planner, rng, adapters):
     """What is wrong, and how often something was compared."""
     fleet, model = random_fleet(rng), random_model(rng)
+    if adapters:
+        model["training"]["lora"] = {"r": 8}
     before = planner.plan(fleet, model)
     wrong, compared = [], 0
     for name, change in CHANGES.items():
@@ -175,7 +178,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         planner = Planner(binary, folder)
         for seed in range(first, first + count):
-            wrong, looked_at = judge(planner, random.Random(seed))
+            wrong, looked_at = judge(planner, random.Random(seed), seed % 4 == 0)
             compared += looked_at
             for name, problem, fleet, larger, model in wrong:
                 failures += 1

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -22,10 +23,12 @@ from with_torch import need_torch
 
 need_torch()
 import plans
-from one_process import start, steps_beside, write_expected_of
+from one_process import OPTIONS, Samples, start, steps_beside, write_expected_of
 from processes import alone, run_ranks
 from tangram_torch import checkpoint
+from tangram_torch.initial import drawn
 from tangram_torch.launch_plan import plan_of
+from tangram_torch.run import Run
 
 STEPS = 2  # on each plan
 
@@ -52,6 +55,39 @@ SERIES = {
         plans.two_stages([plans.part(4, dp=2, zero=1)], [plans.part(4, tp=4)])(plans.adapted(plans.LLAMA)),
         plans.make(plans.adapted(plans.LLAMA), [(8, 4, [(plans.one_chunk(0, 4), [plans.part(4, tp=2, dp=2, zero=3)])])])],
 }
+
+
+def begin_anew(plan, rank, folder, seed):
+    """What a checkpoint says to a run that began with the weights of this seed."""
+    initial = drawn(plan.model, seed)
+    run = Run(plan, rank, OPTIONS, Samples(plan), initial)
+    found = checkpoint.latest(folder)
+    if found is None:
+        checkpoint.save(run, folder, checkpoint.Position(1, 1.0, 0))
+        return ""
+    try:
+        checkpoint.load(run, found)
+    except checkpoint.CheckpointError as error:
+        return str(error)
+    return ""
+
+
+def judge_adapters():
+    """Checkpoints beside frozen weights: what they hold, and what they are loaded into."""
+    whole = plans.make(plans.LLAMA, [(4, 2, [(plans.one_chunk(0, 4), [plans.part(2)])])])
+    adapted = plans.make(plans.adapted(plans.LLAMA), [(4, 2, [(plans.one_chunk(0, 4), [plans.part(2, dp=2, zero=3)])])])
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as of_whole:
+        steps = [(adapted, folder, 3, ""), (adapted, folder, 3, ""), (adapted, folder, 4, "beside other weights"),
+                 (whole, folder, 3, "adapters alone"), (whole, of_whole, 5, ""), (adapted, of_whole, 3, "")]
+        for record, place, seed, expected in steps:
+            said = run_ranks(record, partial(begin_anew, seed=seed), place)
+            if any(expected not in text or bool(text) is not bool(expected) for text in said):
+                print(f"FAILED: adapters: {said} where {expected!r} was expected")
+                return False
+        names = {name for name, _, _ in checkpoint.slices_of(checkpoint.latest(folder))}
+        good = all(name.endswith((".adapter_in", ".adapter_out")) for name in names) and len(names) == 4 * 7 * 2
+    print(f"{'ok' if good else 'FAILED'}: checkpoints of adapters have these alone")
+    return good
 
 
 def judge_series(name, records):
@@ -120,7 +156,7 @@ def ranks_of(parent):
 def main():
     if sys.argv[1] == "kills":
         return 0 if judge_kills(int(sys.argv[3]) if len(sys.argv) > 3 else 6) else 1
-    return 0 if all([judge_series(name, records) for name, records in SERIES.items()]) else 1
+    return 0 if all([judge_series(name, records) for name, records in SERIES.items()] + [judge_adapters()]) else 1
 
 
 if __name__ == "__main__":

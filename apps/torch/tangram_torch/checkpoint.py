@@ -4,7 +4,8 @@ ranges of their elements, so that any plan of the same model can read them.
     FOLDER/step-00000120/rank-00003.pt    written first, each beside its name and renamed
     FOLDER/step-00000120/complete.json    written last: what lies in a folder without it does not count
 
-Of ranks that own the same, one writes.
+Of ranks that own the same, one writes. Beside adapters all else is left out that is frozen: it is what the run began
+with, and the sum of its squares says whether another run began with the same.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from .weights import colocated_units_of, units_of
 
 FORMAT = "tangram.checkpoint/1"
 COMPLETE = "complete.json"
+EQUAL_SUMS = 1e-6  # relative: sums of the same weights that plans add up in another order are closer
 KEPT = 2  # checkpoints: the newest one, and the one before it
 
 
@@ -51,13 +53,15 @@ def save(run: Run, folder: str, position: Position) -> None:
     rank = run.groups.rank
     os.makedirs(target, exist_ok=True)
     run.groups.barrier()
-    content = {"format": FORMAT, "pieces": list(_pieces(run)), "routers": _routers(run)}
+    adapters = run.program.plan.model.adapters is not None
+    content = {"format": FORMAT, "pieces": list(_pieces(run)), "routers": {} if adapters else _routers(run)}
+    frozen = _squares_of_frozen(run) if adapters else None
     _write(target / f"rank-{rank:05}.pt", lambda file: torch.save(content, file))
     run.groups.barrier()
     if rank == 0:
         plan = run.program.plan
         record = {"format": FORMAT, "plan": plan.id, "model": plan.model.name, **vars(position),
-                  "details": asdict(plan.model.details),
+                  "details": asdict(plan.model.details), "beside": frozen,
                   "ranks": [sorted(sections_of(plan, other)) for other in range(len(plan.ranks))]}
         text = json.dumps(record) + "\n"
         _write(target / COMPLETE, lambda file: _write_all(file, text))
@@ -77,7 +81,9 @@ def load(run: Run, checkpoint: Path) -> Position:
     if record["details"] != asdict(run.program.plan.model.details):
         raise CheckpointError(f"{checkpoint} is of a model whose layers differ: give the --weights that it began with, "
                               "or none as it had none")
-    wanted = _Wanted(run)
+    if record.get("beside") is not None:
+        _compare_frozen(run, checkpoint, record["beside"])
+    wanted = _Wanted(run, record.get("beside") is not None)
     own = sections_of(run.program.plan, run.groups.rank)
     for rank, sections in enumerate(record["ranks"]):
         if own.isdisjoint(sections):
@@ -93,6 +99,26 @@ def load(run: Run, checkpoint: Path) -> Position:
                 run.program.routers[block].correction.copy_(correction)
     wanted.finish(checkpoint)
     return Position(record["step"], record["loss_scale"], record["good_steps"])
+
+
+def _compare_frozen(run: Run, checkpoint: Path, squares: float) -> None:
+    """All ranks call it."""
+    if run.program.plan.model.adapters is None:
+        raise CheckpointError(f"{checkpoint} has adapters alone, and the plan trains the whole model")
+    if abs(_squares_of_frozen(run) - squares) > EQUAL_SUMS * squares:
+        raise CheckpointError(f"{checkpoint} has adapters beside other weights: give the --weights, or the --seed, that it "
+                              "began with")
+
+
+def _squares_of_frozen(run: Run) -> float:
+    """Of every weight that is not trained, each counted once. All ranks call it."""
+    squares = torch.zeros(1, dtype=torch.float64, device=run.program.device)
+    for flat in run.program.flats:
+        for slot, first, last in flat.own_pieces() if not flat.trained else ():
+            if run.optimizer.is_counted(flat, slot):
+                squares += flat.master[first:last].double().square().sum()
+    run.groups.world.all_reduce(squares)
+    return float(squares)
 
 
 def sections_of(plan: LaunchPlan, rank: int) -> set[str]:
@@ -145,7 +171,10 @@ Piece = dict[str, Any]
 
 def _pieces(run: Run) -> Iterator[Piece]:
     optimizer = run.optimizer
+    beside_adapters = run.program.plan.model.adapters is not None
     for flat in run.program.flats:
+        if beside_adapters and not flat.trained:
+            continue
         for slot, first, last in flat.own_pieces():
             if not optimizer.is_counted(flat, slot):
                 continue
@@ -174,15 +203,16 @@ def _routers(run: Run) -> dict[int, Tensor]:
 
 
 class _Wanted:
-    """What a rank owns, filled from pieces of whoever wrote them."""
+    """What a rank owns, filled from pieces of whoever wrote them. `adapters_alone`: all else stays as it is."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, adapters_alone: bool) -> None:
         self._run = run
+        self._flats = [flat for flat in run.program.flats if flat.trained or not adapters_alone]
         self._missing: dict[tuple[int, str], Tensor] = {}  # of each slot, elements of the slice that are still missing
         self._slots: dict[str, list[tuple[int, FlatWeights, Slot]]] = {}
         self._values: dict[tuple[int, str], dict[str, Tensor]] = {}
         self._steps: dict[tuple[int, str], int] = {}
-        for number, flat in enumerate(run.program.flats):
+        for number, flat in enumerate(self._flats):
             for slot, _, _ in flat.own_pieces():
                 self._slots.setdefault(slot.held.name, []).append((number, flat, slot))
                 self._missing[number, slot.held.name] = torch.ones(slot.held.shape, dtype=torch.bool)
@@ -204,10 +234,12 @@ class _Wanted:
             self._missing[number, slot.held.name][here] &= ~present[there]
 
     def finish(self, checkpoint: Path) -> None:
-        for number, flat in enumerate(self._run.program.flats):
+        for number, flat in enumerate(self._flats):
             for slot, first, last in flat.own_pieces():
                 start = flat.own.start + first - slot.first
                 own = slice(start, start + last - first)
+                if slot.held.weight.of_adapter and (number, slot.held.name) not in self._values:
+                    continue  # of a run without adapters: they begin here
                 if self._missing[number, slot.held.name].flatten()[own].any():
                     raise CheckpointError(f"{checkpoint} has not all of {slot.held.name}: it is of another model, or a "
                                           "file of it is not whole")

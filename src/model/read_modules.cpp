@@ -148,13 +148,16 @@ Module read_module(io::ObjectReader& reader, int first) {
   module.blocks = {first, first + static_cast<int>(reader.integer("blocks", kLayers))};
   module.trainable = reader.boolean_or("trainable", true);
   if (auto constraint = reader.object_if("constraint")) module.constraint = read_constraint(*constraint);
-  if (auto lora = reader.object_if("lora")) module.adapters = read_adapters(*lora);
   if (module.kind == ModuleKind::kEncoder) {
     module.tokens_in = reader.integer("tokens_in", kTokens);
     module.tokens_out = reader.integer_or("tokens_out", module.tokens_in, kTokens);
     module.patch_parameters = reader.integer_or("patch_parameters", 0, io::integer_limit("patch_parameters"));
   }
-  if (module.kind != ModuleKind::kLanguage) module.connector = read_connector(reader);
+  if (module.kind != ModuleKind::kLanguage) {
+    module.connector = read_connector(reader);
+  } else if (auto lora = reader.object_if("lora")) {
+    module.adapters = read_adapters(*lora);
+  }
   reader.finish();
   return module;
 }
@@ -312,6 +315,16 @@ void read_edges(io::ObjectReader& reader, ModuleGraph& graph) {
   if (reader.sink().size() == before) check_edges(reader, graph);
 }
 
+/// Whether the language model has what its adapters are to stand beside.
+void check_adapters(const std::vector<ModuleSection>& sections, Blueprint& blueprint) {
+  for (const ModuleSection& section : sections) {
+    io::ObjectReader reader = section.reader;
+    for (const Conflict& conflict : adapt(blueprint, at(blueprint.frame.graph.modules, section.module).adapters)) {
+      reader.error_at(conflict.key, "inconsistent-value", conflict.message, conflict.hint);
+    }
+  }
+}
+
 void read_modules(io::ObjectReader& reader, Blueprint& blueprint) {
   const std::size_t before = reader.sink().size();
   std::vector<ModuleSection> sections;
@@ -337,6 +350,7 @@ void read_modules(io::ObjectReader& reader, Blueprint& blueprint) {
   blueprint.frame.graph.modules = std::move(modules);
   read_edges(reader, blueprint.frame.graph);
   if (reader.sink().size() == before) check_connectors(sections, blueprint);
+  if (reader.sink().size() == before) check_adapters(sections, blueprint);
 }
 
 void check_connectors(const std::vector<ModuleSection>& sections, const Blueprint& blueprint) {

@@ -95,6 +95,7 @@ HYBRID = {"schema": "tangram.model/1", "name": "hybrid",
                                      {"name": "d", "gated_delta": GATED_DELTA, "ffn_hidden": 512}],
                            "blocks": [{"type": "m", "count": 4}, {"type": "d", "count": 2}]},
           "training": {"sequence_length": 512, "global_batch_samples": 16}}
+LORA = {"r": 8, "lora_alpha": 16}
 MERGER = {"kind": "merger", "widths": [512, 256, 256], "norm": "layernorm", "norm_width": 512, "extra_parameters": 10}
 VISION = {"name": "vision", "hidden": 128, "layers": 2, "heads": 4, "ffn_hidden": 256, "tokens_in": 64, "tokens_out": 16,
           "connector": MERGER}
@@ -107,7 +108,7 @@ MODULES = {"schema": "tangram.model/1", "name": "modules",
                             "encoders": [VISION, AUDIO],
                             "edges": [{"from": "vision", "to": "language", "from_layers": [0], "into_layers": [0]},
                                       {"from": "audio", "to": "language"}]},
-           "data": {"vision": ITEMS}, "training": {**TRAINING, "constraints": {"vision": FIXED}}}
+           "data": {"vision": ITEMS}, "training": {**TRAINING, "constraints": {"vision": FIXED}, "lora": LORA}}
 EXPLICIT = {"schema": "tangram.model/1", "name": "explicit",
             "architecture": {"hidden": 256, "vocabulary": 1000, "extra_embedding_parameters": 100,
                              "types": [{"name": "v", "hidden": 128, "heads": 4, "ffn_hidden": 256, "causal": False,
@@ -118,7 +119,7 @@ EXPLICIT = {"schema": "tangram.model/1", "name": "explicit",
                                           "tokens_out": 16, "patch_parameters": 100,
                                           "connector": {"kind": "resampler", "widths": [128, 64, 256], "queries": 16,
                                                         "norm": "layernorm", "norm_width": 128, "extra_parameters": 10}},
-                                         {"name": "language", "kind": "language", "blocks": 4, "constraint": FIXED}]},
+                                         {"name": "language", "kind": "language", "blocks": 4, "constraint": FIXED, "lora": LORA}]},
             "training": {"sequence_length": 512, "global_batch_samples": 16}}
 PROFILE_BLOCK = {"hidden": 256, "heads": 8, "moe": MOE, "mla": MLA}
 ROW = {"tp": 1, "cp": 1, "ep": 1, "etp": 1, "samples": 1, "forward_ms": 0.02, "backward_ms": 0.04, "activation_bytes": 1000}

@@ -72,6 +72,20 @@ TEST_CASE("adapters: written and read again they are the same") {
   CHECK(with_lora("llama-3-8b", "{r: 8}").graph.language().adapters.alpha == 8);
 }
 
+TEST_CASE("adapters: modules that are written out may leave matrices and trainable out") {
+  const Model model = with_lora("llama-3-8b", "{r: 16}");
+  std::string text = write_model(model);
+  const auto cut = [&](const std::string& from, const std::string& to, const std::string& instead) {
+    const std::size_t first = text.find(from);
+    REQUIRE(first != std::string::npos);
+    text.replace(first, text.find(to, first) + to.size() - first, instead);
+  };
+  cut("\"target_modules\"", "]", "\"lora_alpha\": 16");
+  cut("\"lora_alpha\"", ",", "");
+  cut("\"trainable\"", ",", "");
+  CHECK(valid(read_model(text, "again.json")).graph == model.graph);
+}
+
 TEST_CASE("adapters: options and measurements say the same as files") {
   const Model file = with_lora("llama-3-8b", "{r: 8, target_modules: [q_proj, v_proj]}");
   const std::vector<std::string> words{"8", "q_proj", "v_proj"};

@@ -173,6 +173,10 @@ class UnitRow {
           std::erase_if(kept_, [](const Observation& o) { return o.recompute == RecomputeMode::kSelective; }));
     }
     too_short_ = static_cast<std::int64_t>(std::erase_if(kept_, [](const Observation& o) { return o.backward <= 0; }));
+    for (Observation& o : kept_) {
+      if (o.share.forward > 0) o.forward /= o.share.forward;
+      if (o.share.backward > 0) o.backward /= o.share.backward;
+    }
   }
 
   std::vector<Pair> times_of_steps() {

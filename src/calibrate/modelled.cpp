@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tangram/cost/block_time.hpp"
 #include "tangram/cost/scaled_rows.hpp"
 
 namespace tangram::calibrate {
@@ -40,6 +41,22 @@ std::vector<Elsewhere> modelled_elsewhere(const model::Model& model, const Timed
     }
   }
   return points;
+}
+
+cost::Passes share_of_trained(const model::Model& model, cost::ProfileKind kind, const std::string& type,
+                              const cost::Degrees& degrees, std::int64_t samples, const cluster::DeviceShape& shape) {
+  const auto count = static_cast<double>(samples);
+  if (kind == cost::ProfileKind::kBlock) {
+    const auto block = std::ranges::find(model.types, type, &model::BlockType::name);
+    if (block == model.types.end() || block->gradients == model::Gradients{}) return {1, 1};
+    return cost::share_of_trained(cost::block_time(*block, model.job, degrees, count, shape),
+                                  cost::block_time(plain(*block), model.job, degrees, count, shape));
+  }
+  if (kind != cost::ProfileKind::kHead || model.end_gradients() == model::Gradients{}) return {1, 1};
+  model::Model trained = model;
+  trained.graph = {};
+  return cost::share_of_trained(cost::head_time(model, degrees, count, shape),
+                                cost::head_time(trained, degrees, count, shape));
 }
 
 cost::ProfileUnit block_of(const model::BlockType& type, const model::Job& job, const cluster::GpuType& device) {

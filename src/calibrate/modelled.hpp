@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tangram/calibrate/timings.hpp"
@@ -25,6 +26,11 @@ using ShapeOf = std::function<std::optional<cluster::DeviceShape>(int gpus)>;
 /// At the degrees and samples of scaled rows (cost/scaled_rows.hpp), as far as there is a shape.
 [[nodiscard]] std::vector<Elsewhere> modelled_elsewhere(const model::Model& model, const TimedUnit& unit,
                                                         const ShapeOf& shape_of);
+
+/// Of what a unit of the model takes that is trained in full, what it takes: 1 of units that are. `type`: of a block.
+[[nodiscard]] cost::Passes share_of_trained(const model::Model& model, cost::ProfileKind kind, const std::string& type,
+                                            const cost::Degrees& degrees, std::int64_t samples,
+                                            const cluster::DeviceShape& shape);
 
 /// The unit of a profile; times are of the format that the device's products run in.
 [[nodiscard]] cost::ProfileUnit block_of(const model::BlockType& type, const model::Job& job,

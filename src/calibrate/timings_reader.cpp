@@ -268,9 +268,21 @@ class TimingsReader {
     if (known == units_.end()) {
       const auto index = unit_of(row, reader);
       if (!index) return;
-      known = units_.emplace(key, *index).first;
+      known = units_.emplace(key, TimedAs{*index, share_of(row)}).first;
     }
-    timings_.units[known->second].observations.push_back(row.observation);
+    Observation observation = row.observation;
+    observation.share = known->second.share;
+    timings_.units[known->second.unit].observations.push_back(observation);
+  }
+
+  /// Of a plan's units, which may be frozen or have adapters.
+  [[nodiscard]] cost::Passes share_of(const TimingRow& row) const {
+    if (!is_of_plan(timings_.runs.back().plan)) return {1, 1};
+    const cluster::DeviceShape shape = shape_for(row);
+    cost::Degrees degrees = row.degrees;
+    degrees.dp = shape.gpus() / (degrees.tp * degrees.cp);
+    const std::string type = row.kind == cost::ProfileKind::kBlock ? at(header_->model.types, row.type).name : "";
+    return share_of_trained(plan_->model, row.kind, type, degrees, row.samples, shape);
   }
 
   /// Where the row's times belong, in a group that another header may have opened.
@@ -361,7 +373,11 @@ class TimingsReader {
   std::vector<cluster::GpuType> devices_;
   std::optional<Header> header_;
   bool header_missing_ = false;
-  std::map<Key, std::size_t> units_;  ///< of the header: indices in Timings::units
+  struct TimedAs {
+    std::size_t unit = 0;  ///< index in Timings::units
+    cost::Passes share;
+  };
+  std::map<Key, TimedAs> units_;  ///< of the header
   Timings timings_;
   Diagnostics mistakes_;
 };

@@ -559,4 +559,12 @@ BlockTime head_time(const model::Model& model, const Degrees& degrees, double sa
   return time;
 }
 
+Passes share_of_trained(const BlockTime& time, const BlockTime& trained) {
+  const auto share = [](double part, double whole) { return whole > 0 ? part / whole : 0; };
+  return {
+      share(time.compute.forward + time.communication.forward, trained.compute.forward + trained.communication.forward),
+      share(time.compute.backward + time.communication.backward,
+            trained.compute.backward + trained.communication.backward)};
+}
+
 }  // namespace tangram::cost

@@ -204,6 +204,11 @@ cluster::DeviceShape one_host(const cluster::GpuType& device, int gpus) {
 BlockTime modelled_time(const model::Model& model, const ProfileUnit& unit, std::int64_t samples,
                         const Degrees& degrees, const cluster::DeviceShape& shape) {
   const auto count = static_cast<double>(samples);
+  if (unit.kind != ProfileKind::kBlock && model.end_gradients() != model::Gradients{}) {
+    model::Model whole = model;
+    whole.graph = {};
+    return modelled_time(whole, unit, samples, degrees, shape);
+  }
   switch (unit.kind) {
     case ProfileKind::kBlock: return block_time(unit.block, model.job, degrees, count, shape);
     case ProfileKind::kEmbedding: return embedding_time(model, degrees, count, shape);

@@ -57,14 +57,15 @@ BlockTime joined(BlockTime a, const BlockTime& b) {
 
 double seconds_backward(const BlockTime& time) { return time.compute.backward + time.communication.backward; }
 
-/// What was measured is of a unit that is trained: of its backward the share that `time` has of what `time_if_trained`
-/// gives, which is asked only of units that are not.
+/// What was measured is of a unit that is trained in full: of its passes the shares that `time` has of what
+/// `time_if_trained` gives, which is asked only of units that are not.
 template <class Trained>
 Measured adapted(Measured measured, const BlockTime& time, const model::Gradients& gradients,
                  const Trained& time_if_trained) {
   if (gradients == model::Gradients{}) return measured;
-  const double all = seconds_backward(time_if_trained());
-  measured.time.backward *= all > 0 ? seconds_backward(time) / all : 0;
+  const Passes share = share_of_trained(time, time_if_trained());
+  measured.time.forward *= share.forward;
+  measured.time.backward *= share.backward;
   if (!gradients.any()) measured.activation = 0;
   return measured;
 }

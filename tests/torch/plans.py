@@ -303,6 +303,10 @@ def adapter_cases():
         group=2)
     yield "adapters behind a trained encoder", make(
         adapted(LLAVA), [(8, 2, [(one_chunk(0, 2), [part(2)]), (one_chunk(2, 4), [part(2, tp=2)])])])
+    yield "adapters behind an encoder whose weight gradients are put off", zero_bubble(make(
+        adapted(LLAVA), [(8, 2, [(one_chunk(0, 3), [part(2, dp=2)]), (one_chunk(3, 4), [part(2, zero=1)])])]))
+    yield "zero bubble with adapters alone", zero_bubble(make(
+        adapted(LLAMA), [(8, 2, [(one_chunk(0, 2), [part(2, dp=2, zero=2)]), (one_chunk(2, 4), [part(2)])])]))
     yield "adapters behind a frozen encoder", make(
         adapted(frozen(LLAVA, "vision")), [(8, 2, [(one_chunk(0, 2), [part(2)]), (one_chunk(2, 4), [part(2, dp=2)])])])
 

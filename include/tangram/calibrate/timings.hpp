@@ -24,6 +24,7 @@ struct Observation {
   double forward = 0;   ///< seconds
   double backward = 0;  ///< seconds, with what was recomputed
   cost::RecomputeMode recompute = cost::RecomputeMode::kNone;
+  cost::Passes share{1, 1};  ///< of what the unit takes where it is trained in full, as modelled
 };
 
 /// What the cost model says of a unit without profiles, in seconds: compute, and the exchanges of tensor parallelism

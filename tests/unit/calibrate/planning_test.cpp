@@ -54,6 +54,7 @@ double true_iteration(plan::LaunchPlan plan) {
 void add_rows(const plan::LaunchPlan& plan, const plan::Stage& stage, const plan::Part& part, Lines& lines) {
   const cost::UnitCosts units = true_costs(plan, part);
   const auto add = [&](cost::ProfileKind kind, const std::string& type, const cost::UnitCost& unit) {
+    if (unit.backward <= 0) return;  // runtimes time what has both passes
     for (int step = 0; step < 5; ++step) {
       const double warm_up = step < 2 ? 3 : 1;
       for (int i = 0; i < part.strategy.degrees.gpus(); ++i) {
@@ -98,9 +99,8 @@ int layers_on(const std::string& gpu, const plan::LaunchPlan& plan) {
   return layers;
 }
 
-plan::LaunchPlan planned(const cost::ProfileSet* profiles) {
+plan::LaunchPlan planned(const cost::ProfileSet* profiles, const model::Model& model = mini_model()) {
   const cluster::Fleet fleet = tiny_fleet();
-  const model::Model model = mini_model();
   planner::PlanOptions options = planner::usual_options(fleet, model);
   options.search.profiles = profiles;
   auto made = planner::make_plan(fleet, model, options);
@@ -133,4 +133,22 @@ TEST_CASE("calibration: a GPU type that is slower than its record gets fewer lay
   CHECK(promise_error(second) < promise_error(first));
   CHECK(promise_error(second) < 0.01);
   CHECK(true_iteration(second) < true_iteration(first));
+}
+
+TEST_CASE("calibration: timings of frozen weights with adapters say what the model takes where it is trained in full") {
+  model::Model adapted = mini_model();
+  set_adapters(adapted, {8, 8, {}});
+  const plan::LaunchPlan first = planned(nullptr, adapted);
+  const Calibration calibration = calibrated(measured(first), 2, true);
+  cost::ProfileSet profiles;
+  for (const cost::Profile& profile : calibration.profiles) profiles.add(profile);
+  bool heads = false;
+  for (const CalibratedRow& row : calibration.rows) {
+    INFO(row.device.name << ' ' << row.type);
+    CHECK(std::abs(row.ratio() - (row.device.name == "Small" ? kSlower : 1)) < 0.05);
+    heads = heads || row.unit.kind == cost::ProfileKind::kHead;
+  }
+  CHECK(heads);
+  CHECK(promise_error(planned(&profiles, adapted)) < 0.01);  // of the same model
+  CHECK(promise_error(planned(&profiles)) < 0.03);           // of all of it, trained
 }

@@ -61,7 +61,7 @@ def save(run: Run, folder: str, position: Position) -> None:
     if rank == 0:
         plan = run.program.plan
         record = {"format": FORMAT, "plan": plan.id, "model": plan.model.name, **vars(position),
-                  "details": asdict(plan.model.details), "beside": frozen,
+                  "details": asdict(plan.model.details), "frozen_squares": frozen,
                   "ranks": [sorted(sections_of(plan, other)) for other in range(len(plan.ranks))]}
         text = json.dumps(record) + "\n"
         _write(target / COMPLETE, lambda file: _write_all(file, text))
@@ -81,9 +81,10 @@ def load(run: Run, checkpoint: Path) -> Position:
     if record["details"] != asdict(run.program.plan.model.details):
         raise CheckpointError(f"{checkpoint} is of a model whose layers differ: give the --weights that it began with, "
                               "or none as it had none")
-    if record.get("beside") is not None:
-        _compare_frozen(run, checkpoint, record["beside"])
-    wanted = _Wanted(run, record.get("beside") is not None)
+    squares = record.get("frozen_squares")
+    if squares is not None:
+        _compare_frozen(run, checkpoint, squares)
+    wanted = _Wanted(run, adapters_alone=squares is not None)
     own = sections_of(run.program.plan, run.groups.rank)
     for rank, sections in enumerate(record["ranks"]):
         if own.isdisjoint(sections):

@@ -44,8 +44,8 @@ def export_adapters(folder: PathLike, model: Model, config: PathLike, pieces: It
 def _sources(model: Model, config: Json, weights: list[Weight]) -> dict[str, Source]:
     names = names_of(config.get("model_type"))
     if names.fused or names.transposed:
-        raise PlanError(f"adapters of model_type {config['model_type']} cannot be written for PEFT: it has queries, keys and "
-                        "values in one matrix")
+        raise PlanError(f"adapters of model_type {config['model_type']} cannot be written for PEFT: it has queries, keys "
+                        "and values in one matrix")
     matrices = sources_of(model, config)
     sources = {}
     for weight in weights:

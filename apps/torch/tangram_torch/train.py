@@ -152,7 +152,9 @@ class Training:
         self.source = source_of(settings, plan)
         watched = settings.trace is not None or settings.timings is not None
         self.recorder = Recorder(clock_of(device) if watched else None)
-        initial = initial_from(settings.weights, plan.model, settings.seed) if settings.weights else drawn(plan.model, settings.seed)
+        initial = drawn(plan.model, settings.seed)
+        if settings.weights:
+            initial = initial_from(settings.weights, plan.model, settings.seed)
         self.run = Run(plan, rank, options, self.source, initial, self.recorder)
         self._trace = trace_of(settings, plan, rank)
         self._timings = None if settings.timings is None else TimingsFile(settings.timings, settings.plan, plan, rank)

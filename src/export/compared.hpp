@@ -19,8 +19,7 @@ template <class Broken>
 }
 
 inline void refuse_adapters(Refusals& refusals, const plan::LaunchPlan& plan, const std::string& prefix) {
-  if (model::adapters_of(plan.model))
-    refusals.add(prefix + "_ADAPTERS", {}, "weights themselves are trained, no adapters: no lora");
+  if (model::adapters_of(plan.model)) refusals.add(prefix + "_ADAPTERS", {}, "there are no low-rank adapters (lora)");
 }
 
 /// Layers of hybrid models, which none of them knows.

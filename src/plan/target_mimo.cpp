@@ -53,8 +53,7 @@ void refuse_mimo_model(Rules& rules, const model::Model& model) {
   if (std::ranges::count(graph.modules, model::ModuleKind::kGenerator, &model::Module::kind) > 0) {
     rules.refuse("MIMO_GENERATOR", {}, "nothing reads what the language model makes: there is no path to a decoder");
   }
-  if (model::adapters_of(model))
-    rules.refuse("MIMO_ADAPTERS", {}, "weights themselves are trained, no adapters: no lora");
+  if (model::adapters_of(model)) rules.refuse("MIMO_ADAPTERS", {}, "there are no low-rank adapters (lora)");
   if (const std::string_view other = beyond_transformer(model); !other.empty()) {
     rules.refuse("MIMO_HYBRID", {},
                  "each layer has attention and a feed-forward: some of the model's have " + std::string(other));

@@ -97,7 +97,7 @@ void refuse_model(Rules& rules, const model::Model& model, const std::string& pr
   const std::string_view other = beyond_transformer(model);
   refuse(!other.empty(), "HYBRID",
          "each layer of the GPT entry point has attention and a feed-forward: some have " + std::string(other));
-  refuse(model::adapters_of(model).has_value(), "ADAPTERS", "weights themselves are trained, no adapters: no lora");
+  refuse(model::adapters_of(model).has_value(), "ADAPTERS", "there are no low-rank adapters (lora)");
   refuse(model.embedding_projection > 0, "PROJECTED_EMBEDDING", "embeddings are as wide as the layers");
   refuse(any_type(model, [](const BlockType& type) { return type.parallel_attention; }), "PARALLEL_ATTENTION",
          "attention and feed-forward run one after the other");

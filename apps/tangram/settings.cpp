@@ -181,6 +181,13 @@ std::optional<Complaint> out_of_range(const SettingDefinition& definition, std::
                    std::string(limit->why)};
 }
 
+/// What was said first of a text that could not be read.
+template <class T>
+std::optional<Complaint> complaint_of(const Expected<T>& read) {
+  if (read) return std::nullopt;
+  return Complaint{read.error().front().message, read.error().front().hint};
+}
+
 /// What is wrong with a text, or nothing.
 std::optional<Complaint> complaint(const SettingDefinition& definition, std::string_view text) {
   switch (definition.kind) {
@@ -213,16 +220,8 @@ std::optional<Complaint> complaint(const SettingDefinition& definition, std::str
         return Complaint{fmt::format("unknown option \"{}\"", word), model::option_hint(word)};
       }
       return std::nullopt;
-    case SettingKind::kModules:
-      if (const auto read = model::read_constraints(split_list(text)); !read) {
-        return Complaint{read.error().front().message, read.error().front().hint};
-      }
-      return std::nullopt;
-    case SettingKind::kAdapters:
-      if (const auto read = model::read_adapters(split_list(text)); !read) {
-        return Complaint{read.error().front().message, read.error().front().hint};
-      }
-      return std::nullopt;
+    case SettingKind::kModules: return complaint_of(model::read_constraints(split_list(text)));
+    case SettingKind::kAdapters: return complaint_of(model::read_adapters(split_list(text)));
     case SettingKind::kNames:
       if (split_list(text).empty()) return Complaint{"the list is empty", ""};
       return std::nullopt;  // looked for where they are used

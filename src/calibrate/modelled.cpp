@@ -53,10 +53,8 @@ cost::Passes share_of_trained(const model::Model& model, cost::ProfileKind kind,
                                   cost::block_time(plain(*block), model.job, degrees, count, shape));
   }
   if (kind != cost::ProfileKind::kHead || model.end_gradients() == model::Gradients{}) return {1, 1};
-  model::Model trained = model;
-  trained.graph = {};
   return cost::share_of_trained(cost::head_time(model, degrees, count, shape),
-                                cost::head_time(trained, degrees, count, shape));
+                                cost::head_time(cost::unfrozen(model), degrees, count, shape));
 }
 
 cost::ProfileUnit block_of(const model::BlockType& type, const model::Job& job, const cluster::GpuType& device) {

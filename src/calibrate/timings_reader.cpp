@@ -278,11 +278,9 @@ class TimingsReader {
   /// Of a plan's units, which may be frozen or have adapters.
   [[nodiscard]] cost::Passes share_of(const TimingRow& row) const {
     if (!is_of_plan(timings_.runs.back().plan)) return {1, 1};
-    const cluster::DeviceShape shape = shape_for(row);
-    cost::Degrees degrees = row.degrees;
-    degrees.dp = shape.gpus() / (degrees.tp * degrees.cp);
+    const Placed placed = placed_for(row);
     const std::string type = row.kind == cost::ProfileKind::kBlock ? at(header_->model.types, row.type).name : "";
-    return share_of_trained(plan_->model, row.kind, type, degrees, row.samples, shape);
+    return share_of_trained(plan_->model, row.kind, type, placed.degrees, row.samples, placed.shape);
   }
 
   /// Where the row's times belong, in a group that another header may have opened.
@@ -309,10 +307,8 @@ class TimingsReader {
              other.samples == unit.samples && other.includes_tp_communication == unit.includes_tp_communication;
     });
     if (same != timings_.units.end()) return static_cast<std::size_t>(same - timings_.units.begin());
-    const cluster::DeviceShape shape = shape_for(row);
-    cost::Degrees degrees = row.degrees;
-    degrees.dp = shape.gpus() / (degrees.tp * degrees.cp);
-    unit.modelled = modelled(model, unit, degrees, shape);
+    const Placed placed = placed_for(row);
+    unit.modelled = modelled(model, unit, placed.degrees, placed.shape);
     unit.elsewhere = modelled_elsewhere(model, unit, [&](int gpus) { return usual_shape(*row.device, gpus); });
     timings_.units.push_back(std::move(unit));
     return timings_.units.size() - 1;
@@ -342,6 +338,17 @@ class TimingsReader {
       degrees.ep = degrees.etp = 1;
     }
     return cost::why_unsupported(alone, {.runs = {{0, 1}}}, degrees, degrees.dp);
+  }
+
+  /// GPUs, and degrees that take all of them.
+  struct Placed {
+    cluster::DeviceShape shape;
+    cost::Degrees degrees;
+  };
+  [[nodiscard]] Placed placed_for(const TimingRow& row) const {
+    Placed placed{shape_for(row), row.degrees};
+    placed.degrees.dp = placed.shape.gpus() / (row.degrees.tp * row.degrees.cp);
+    return placed;
   }
 
   /// That of the plan's part with these degrees, where the plan ran; else one host.

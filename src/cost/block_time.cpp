@@ -559,6 +559,11 @@ BlockTime head_time(const model::Model& model, const Degrees& degrees, double sa
   return time;
 }
 
+model::Model unfrozen(model::Model model) {
+  model.graph = {};
+  return model;
+}
+
 Passes share_of_trained(const BlockTime& time, const BlockTime& trained) {
   const auto share = [](double part, double whole) { return whole > 0 ? part / whole : 0; };
   return {

@@ -205,9 +205,7 @@ BlockTime modelled_time(const model::Model& model, const ProfileUnit& unit, std:
                         const Degrees& degrees, const cluster::DeviceShape& shape) {
   const auto count = static_cast<double>(samples);
   if (unit.kind != ProfileKind::kBlock && model.end_gradients() != model::Gradients{}) {
-    model::Model whole = model;
-    whole.graph = {};
-    return modelled_time(whole, unit, samples, degrees, shape);
+    return modelled_time(unfrozen(model), unit, samples, degrees, shape);
   }
   switch (unit.kind) {
     case ProfileKind::kBlock: return block_time(unit.block, model.job, degrees, count, shape);

@@ -148,12 +148,6 @@ void set_copies(UnitCost& unit, const model::Job& job, const NarrowCopies& copie
   unit.gathered_copies = parameters * std::max(0.0, copies.bytes() - wide);
 }
 
-/// The model with everything trained.
-model::Model unfrozen(model::Model model) {
-  model.graph = {};
-  return model;
-}
-
 UnitCost block_unit(const model::Model& model, const model::BlockType& block, const UnitCosts& units,
                     const std::optional<Measured>& measured) {
   const double samples = static_cast<double>(units.degrees.most_samples(units.samples));

@@ -53,6 +53,7 @@ std::vector<AdaptableMatrix> adaptable_matrices(const BlockType& block) {
 }
 
 std::vector<AdaptableMatrix> adapted_matrices(const BlockType& block) {
+  if (!block.adapters.any()) return {};
   std::vector<AdaptableMatrix> all = adaptable_matrices(block);
   std::erase_if(all, [&](const AdaptableMatrix& matrix) { return !block.adapters.has(matrix.target); });
   return all;
@@ -67,11 +68,7 @@ AdapterTargets adaptable_targets(const BlockType& block) {
 void set_adapters(Model& model, Adapters adapters) {
   std::vector<BlockType> chain;
   for (int b = 0; b < model.block_count(); ++b) chain.push_back(model.block(b));
-  if (model.graph.empty()) model.graph = graph_of_chain(chain);
-  Module& language = *std::ranges::find(model.graph.modules, ModuleKind::kLanguage, &Module::kind);
-  if (adapters.targets.empty()) adapters.targets = targets_of(language, chain);
-  language.adapters = adapters;
-  language.trainable = false;
+  put_adapters(model.graph, chain, adapters);
   apply_graph(model.graph, chain);
   model.types.clear();
   for (std::size_t b = 0; b < chain.size(); ++b) model.blocks[b] = add_type(model.types, std::move(chain[b]));

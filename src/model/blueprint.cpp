@@ -111,6 +111,12 @@ Model assemble(Blueprint blueprint, Job job) {
   return model;
 }
 
+void report(io::ObjectReader& at_fault, const std::vector<Conflict>& conflicts) {
+  for (const Conflict& conflict : conflicts) {
+    at_fault.error_at(conflict.key, "inconsistent-value", conflict.message, conflict.hint);
+  }
+}
+
 void report_item(io::ObjectReader& reader, std::string_view key, const std::string& item, const std::string& what,
                  const std::string& hint) {
   const io::Node& list = *reader.raw(key);

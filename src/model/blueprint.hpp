@@ -47,6 +47,9 @@ int add_type(std::vector<BlockType>& types, BlockType block);
 /// Puts both together: token counts, block types merged and named, digest. Requires conflicts() to be empty.
 [[nodiscard]] Model assemble(Blueprint blueprint, Job job);
 
+/// Says each at its key.
+void report(io::ObjectReader& at_fault, const std::vector<Conflict>& conflicts);
+
 /// An item of the list at `key` that nobody knows.
 void report_item(io::ObjectReader& reader, std::string_view key, const std::string& item, const std::string& what,
                  const std::string& hint);

@@ -92,6 +92,24 @@ std::string_view unnumbered(std::string_view name) {
   return numbered ? name.substr(0, end) : name;
 }
 
+/// Of a module's adapters those that a block has matrices for.
+Adapters fitting(Adapters adapters, const BlockType& block) {
+  const AdapterTargets known = adaptable_targets(block);
+  for (const auto& [name, target] : kAdapterTargets) {
+    if (!known.has(target)) adapters.targets = adapters.targets.without(target);
+  }
+  return adapters.any() ? adapters : Adapters{};
+}
+
+/// What adapters can stand beside in a module.
+AdapterTargets targets_of(const Module& module, const std::vector<BlockType>& chain) {
+  AdapterTargets targets;
+  for (int i = module.blocks.first; i < module.blocks.last; ++i) {
+    targets = targets.with(adaptable_targets(at(chain, i)));
+  }
+  return targets;
+}
+
 std::string targets_hint(const AdapterTargets& known) {
   if (known.empty()) return "adapters stand beside matrices of attention and of feed-forwards without routing";
   return fmt::format("there are {}", fmt::join(names_of(known), ", "));
@@ -107,22 +125,6 @@ Connector connector_of(const Module& module, const Edge* edge, const Gradients& 
 }
 
 }  // namespace
-
-Adapters fitting(Adapters adapters, const BlockType& block) {
-  const AdapterTargets known = adaptable_targets(block);
-  for (const auto& [name, target] : kAdapterTargets) {
-    if (!known.has(target)) adapters.targets = adapters.targets.without(target);
-  }
-  return adapters.any() ? adapters : Adapters{};
-}
-
-AdapterTargets targets_of(const Module& module, const std::vector<BlockType>& chain) {
-  AdapterTargets targets;
-  for (int i = module.blocks.first; i < module.blocks.last; ++i) {
-    targets = targets.with(adaptable_targets(at(chain, i)));
-  }
-  return targets;
-}
 
 std::int64_t Module::sample_tokens_in() const { return of_sample(items.mean, tokens_in); }
 std::int64_t Module::sample_tokens_out() const { return of_sample(items.mean, tokens_out); }
@@ -250,21 +252,24 @@ std::vector<Conflict> constrain(Blueprint& blueprint, const std::vector<NamedCon
   return found;
 }
 
+void put_adapters(ModuleGraph& graph, const std::vector<BlockType>& chain, Adapters adapters) {
+  if (graph.empty()) graph = graph_of_chain(chain);
+  Module& language = *std::ranges::find(graph.modules, ModuleKind::kLanguage, &Module::kind);
+  if (adapters.targets.empty()) adapters.targets = targets_of(language, chain);
+  language.adapters = adapters;
+  language.trainable = false;
+}
+
 std::vector<Conflict> adapt(Blueprint& blueprint, Adapters adapters) {
   if (adapters.rank == 0) return {};
-  ModuleGraph& graph = blueprint.frame.graph;
-  if (graph.empty()) graph = graph_of_chain(blueprint.chain);
-  Module& language = *std::ranges::find(graph.modules, ModuleKind::kLanguage, &Module::kind);
-  const AdapterTargets known = targets_of(language, blueprint.chain);
+  put_adapters(blueprint.frame.graph, blueprint.chain, adapters);
+  const AdapterTargets known = targets_of(blueprint.frame.graph.language(), blueprint.chain);
   std::vector<Conflict> found;
   for (const auto& [name, target] : kAdapterTargets) {
     if (!adapters.targets.has(target) || known.has(target)) continue;
     found.push_back({"lora", fmt::format("no layer of the language model has a \"{}\"", name), targets_hint(known)});
   }
   if (known.empty()) found.push_back({"lora", "no layer has matrices for adapters", targets_hint(known)});
-  if (adapters.targets.empty()) adapters.targets = known;
-  language.adapters = adapters;
-  language.trainable = false;
   return found;
 }
 

@@ -29,14 +29,11 @@ namespace tangram::model {
 [[nodiscard]] std::vector<Conflict> constrain(Blueprint& blueprint, const std::vector<NamedConstraint>& wanted);
 
 /// Puts adapters beside matrices of the language model, which is frozen then; without targets beside all that can have
-/// them. Why one of them cannot be; the key is that of `training`.
+/// them.
+void put_adapters(ModuleGraph& graph, const std::vector<BlockType>& chain, Adapters adapters);
+
+/// The same of a blueprint; nothing where their rank is 0. Why one of them cannot be; the key is that of `training`.
 [[nodiscard]] std::vector<Conflict> adapt(Blueprint& blueprint, Adapters adapters);
-
-/// Of a module's adapters those that a block has matrices for.
-[[nodiscard]] Adapters fitting(Adapters adapters, const BlockType& block);
-
-/// What adapters can stand beside in a module.
-[[nodiscard]] AdapterTargets targets_of(const Module& module, const std::vector<BlockType>& chain);
 
 /// Tokens, windows, connectors, gradients, adapters and constraints of the blocks. Items attend to themselves alone.
 void apply_graph(const ModuleGraph& graph, std::vector<BlockType>& chain);

@@ -243,12 +243,6 @@ void report_conflicts(io::ObjectReader& model, std::optional<io::ObjectReader>& 
   }
 }
 
-void report(io::ObjectReader& at_fault, const std::vector<Conflict>& conflicts) {
-  for (const Conflict& conflict : conflicts) {
-    at_fault.error_at(conflict.key, "inconsistent-value", conflict.message, conflict.hint);
-  }
-}
-
 /// The same, of options.
 void apply_overrides(Diagnostics& mistakes, Blueprint& blueprint, const JobOverrides& overrides) {
   const auto note = [&](const std::vector<Conflict>& conflicts) {

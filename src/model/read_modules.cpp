@@ -319,9 +319,7 @@ void read_edges(io::ObjectReader& reader, ModuleGraph& graph) {
 void check_adapters(const std::vector<ModuleSection>& sections, Blueprint& blueprint) {
   for (const ModuleSection& section : sections) {
     io::ObjectReader reader = section.reader;
-    for (const Conflict& conflict : adapt(blueprint, at(blueprint.frame.graph.modules, section.module).adapters)) {
-      reader.error_at(conflict.key, "inconsistent-value", conflict.message, conflict.hint);
-    }
+    report(reader, adapt(blueprint, at(blueprint.frame.graph.modules, section.module).adapters));
   }
 }
 

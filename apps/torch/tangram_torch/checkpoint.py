@@ -111,6 +111,11 @@ def _compare_frozen(run: Run, checkpoint: Path, squares: float) -> None:
                               "began with")
 
 
+def _flats_of(run: Run, adapters_alone: bool) -> list[FlatWeights]:
+    """What a checkpoint has: all weights, or beside adapters those that are trained."""
+    return [flat for flat in run.program.flats if flat.trained or not adapters_alone]
+
+
 def _squares_of_frozen(run: Run) -> float:
     """Of every weight that is not trained, each counted once. All ranks call it."""
     squares = torch.zeros(1, dtype=torch.float64, device=run.program.device)
@@ -172,10 +177,7 @@ Piece = dict[str, Any]
 
 def _pieces(run: Run) -> Iterator[Piece]:
     optimizer = run.optimizer
-    beside_adapters = run.program.plan.model.adapters is not None
-    for flat in run.program.flats:
-        if beside_adapters and not flat.trained:
-            continue
+    for flat in _flats_of(run, run.program.plan.model.adapters is not None):
         for slot, first, last in flat.own_pieces():
             if not optimizer.is_counted(flat, slot):
                 continue
@@ -208,7 +210,7 @@ class _Wanted:
 
     def __init__(self, run: Run, adapters_alone: bool) -> None:
         self._run = run
-        self._flats = [flat for flat in run.program.flats if flat.trained or not adapters_alone]
+        self._flats = _flats_of(run, adapters_alone)
         self._missing: dict[tuple[int, str], Tensor] = {}  # of each slot, elements of the slice that are still missing
         self._slots: dict[str, list[tuple[int, FlatWeights, Slot]]] = {}
         self._values: dict[tuple[int, str], dict[str, Tensor]] = {}

@@ -13,7 +13,7 @@ from .encoders import Json
 from .errors import PlanError
 from .files import PathLike
 from .hugging_face import Piece, fill
-from .launch_plan import Adapters, Model
+from .launch_plan import Model
 from .safetensors import create
 from .tensor_names import Source, names_of, sources_of
 from .weights import ADAPTER_IN, ADAPTER_OUT, Weight, weights_of_model
@@ -27,7 +27,6 @@ def export_adapters(folder: PathLike, model: Model, config: PathLike, pieces: It
                     dtype: torch.dtype = torch.bfloat16) -> None:
     """Writes the adapters of a model and what PEFT has to know of them; `config` is the config.json of the model, and
     pieces are as for hugging_face.export_to."""
-    assert model.adapters is not None
     folder = Path(folder)
     described = read_json(config)
     weights = [weight for weight in weights_of_model(model) if weight.of_adapter]
@@ -37,7 +36,7 @@ def export_adapters(folder: PathLike, model: Model, config: PathLike, pieces: It
         raise PlanError(f"{folder} has {FILE} already: give an empty folder")
     file = create(folder / FILE, {source.tensor: (dtype, source.shape) for source in sources.values()})
     fill(folder, {source.tensor: file for source in sources.values()}, sources, weights, pieces)
-    text = json.dumps(_config(model.adapters, model, sources), indent=2) + "\n"
+    text = json.dumps(_config(model, sources), indent=2) + "\n"
     (folder / CONFIG).write_text(text, encoding="utf-8")
 
 
@@ -59,11 +58,12 @@ def _module(matrix: Source) -> str:
     return matrix.tensor[:-len(".weight")]
 
 
-def _config(adapters: Adapters, model: Model, sources: dict[str, Source]) -> Json:
+def _config(model: Model, sources: dict[str, Source]) -> Json:
     """Beside routed experts, which have none, modules are named whole: the ends of their names are alike."""
+    assert model.adapters is not None
     modules = {source.tensor[len(PREFIX):source.tensor.rindex(".lora_")] for source in sources.values()}
     if not any(block.feed_forward.experts for block in model.blocks):
         modules = {module.rsplit(".", 1)[-1] for module in modules}
-    return {"peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": None, "r": adapters.rank,
-            "lora_alpha": adapters.alpha, "lora_dropout": 0.0, "target_modules": sorted(modules), "bias": "none",
+    return {"peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": None, "r": model.adapters.rank,
+            "lora_alpha": model.adapters.alpha, "lora_dropout": 0.0, "target_modules": sorted(modules), "bias": "none",
             "fan_in_fan_out": False, "inference_mode": True}

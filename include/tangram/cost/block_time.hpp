@@ -54,6 +54,9 @@ struct BlockTime {
 [[nodiscard]] BlockTime head_time(const model::Model& model, const Degrees& degrees, double samples_per_replica,
                                   const cluster::DeviceShape& shape, std::span<const CollectiveCurve> curves = {});
 
+/// The model with everything trained, as embedding_time and head_time see it.
+[[nodiscard]] model::Model unfrozen(model::Model model);
+
 /// Of what a unit takes that is trained in full, without adapters, what `time` takes, pass by pass: exchanges count.
 /// What was measured is of such units (unit_costs.cpp), and so is what calibration writes.
 [[nodiscard]] Passes share_of_trained(const BlockTime& time, const BlockTime& trained);

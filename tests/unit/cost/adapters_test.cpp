@@ -1,7 +1,4 @@
 // What low-rank adapters cost on Llama 3 8B: parameters under tensor parallelism, time, and what is kept.
-#include <fstream>
-#include <sstream>
-
 #include "support/catch.hpp"
 #include "tangram/cost/block_time.hpp"
 #include "tangram/cost/memory.hpp"
@@ -16,15 +13,10 @@ using enum model::AdapterTarget;
 namespace {
 
 model::Model llama(std::optional<model::Adapters> adapters) {
-  const std::string path = std::string(TANGRAM_SOURCE_DIR) + "/configs/models/llama-3-8b.yaml";
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
   model::JobOverrides overrides;
   overrides.sequence_length = 2048;
   overrides.adapters = std::move(adapters);
-  auto model = model::read_model(text.str(), path, overrides);
-  REQUIRE(model);
-  return *std::move(model);
+  return shipped_model("llama-3-8b.yaml", overrides);
 }
 
 model::Adapters beside(model::AdapterTargets targets, std::int64_t rank = 16) { return {rank, rank, targets}; }

@@ -1,7 +1,4 @@
 // What freezing does to a stage, on LLaVA-1.5-7B: which passes, gradients, state and activations are left.
-#include <fstream>
-#include <sstream>
-
 #include "support/catch.hpp"
 #include "tangram/cost/block_time.hpp"
 #include "tangram/cost/memory.hpp"
@@ -15,14 +12,9 @@ using namespace tangram::cost::samples;
 namespace {
 
 model::Model llava(std::vector<std::string> frozen) {
-  const std::string path = std::string(TANGRAM_SOURCE_DIR) + "/configs/models/llava-1.5-7b.yaml";
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
   model::JobOverrides overrides;
   overrides.freeze = std::move(frozen);
-  auto model = model::read_model(text.str(), path, overrides);
-  REQUIRE(model);
-  return *std::move(model);
+  return shipped_model("llava-1.5-7b.yaml", overrides);
 }
 
 /// Of blocks [first, last) on one node of four, tp 2.

@@ -1,11 +1,26 @@
 // Devices, shapes and models that the cost tests calculate with by hand.
 #pragma once
 
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "support/catch.hpp"
 #include "tangram/cost/stage.hpp"
 
 namespace tangram::cost::samples {
 
 using namespace tangram::literals;
+
+/// A file of configs/models.
+inline model::Model shipped_model(const std::string& name, const model::JobOverrides& overrides) {
+  const std::string path = std::string(TANGRAM_SOURCE_DIR) + "/configs/models/" + name;
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  auto model = model::read_model(text.str(), path, overrides);
+  REQUIRE(model);
+  return *std::move(model);
+}
 
 inline void set_peak(cluster::GpuType& gpu, DType type, FlopsPerSecond peak) {
   gpu.peak[static_cast<std::size_t>(type)] = peak;

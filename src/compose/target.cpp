@@ -62,7 +62,11 @@ std::vector<cost::Degrees> common_degrees(const model::Model& model, const clust
 }
 
 /// What is demanded of all stages, whatever the case.
-Constraints common_demands(const Runtime& runtime, const model::Job& job) {
+bool spreads_experts(const model::Model& model) { return model.job.allow.ep && traits_from(model, 0).experts > 0; }
+
+/// Those that bear on the model: of others nothing would be known of slices from their parts.
+Constraints common_demands(const Runtime& runtime, const model::Model& model) {
+  const model::Job& job = model.job;
   Constraints constraints;
   constraints.semantics = runtime.semantics;
   parallelizer::Demands& demands = constraints.demands;
@@ -70,9 +74,9 @@ Constraints common_demands(const Runtime& runtime, const model::Job& job) {
   demands.zero1 = runtime.has(Rule::kZero1) && job.allow.zero1;
   demands.alike = runtime.has(Rule::kAlikeBlocks);
   demands.equal_samples = runtime.has(Rule::kEqualSamples);
-  demands.whole_modules = runtime.has(Rule::kWholeEncoders);
+  demands.whole_modules = runtime.has(Rule::kWholeEncoders) && model::encoder_blocks(model) > 0;
   demands.power_of_two_tp = runtime.has(Rule::kPowerOfTwoTp);
-  demands.whole_stage_experts = runtime.has(Rule::kExpertsOverStage);
+  demands.whole_stage_experts = runtime.has(Rule::kExpertsOverStage) && spreads_experts(model);
   return constraints;
 }
 
@@ -97,9 +101,7 @@ void add_interleaved(const Runtime& runtime, std::span<const Constraints> plain,
 }
 
 /// Whether exchanges of experts, if there are any, run beside passes.
-bool overlaps_experts(const model::Model& model) {
-  return model.job.overlap_experts && model.job.allow.ep && traits_from(model, 0).experts > 0;
-}
+bool overlaps_experts(const model::Model& model) { return model.job.overlap_experts && spreads_experts(model); }
 
 /// Whole layers are not recomputed beside exchanges of experts: where they are, there is no expert parallelism.
 void recompute_without_exchanges(const Runtime& runtime, const model::Model& model, std::vector<Constraints>& cases) {
@@ -199,14 +201,14 @@ std::vector<std::optional<RecomputeMode>> recompute_of_cases(const Runtime& runt
 
 /// Experts of a stage that are spread over all of its ranks, those of all equal pipelines: with several of these there
 /// is no expert parallelism, so that it is a case of its own.
-void add_cases_of_experts(const Runtime& runtime, const model::Model& model, Constraints constraints,
-                          std::vector<Constraints>& cases) {
-  const bool experts = runtime.has(Rule::kExpertsOverStage) && model.job.allow.ep && traits_from(model, 0).experts > 0;
+void add_cases_of_experts(Constraints constraints, std::vector<Constraints>& cases) {
+  const bool experts = constraints.demands.whole_stage_experts;
   constraints.max_replicas = experts ? 1 : 0;
   cases.push_back(constraints);
   if (!experts) return;
   constraints.max_replicas = 0;
   constraints.expert_parallel = false;
+  constraints.demands.whole_stage_experts = false;
   cases.push_back(std::move(constraints));
 }
 
@@ -242,7 +244,7 @@ bool bears_on(Rule rule, const model::Model& model, const cluster::IslandHierarc
   const model::Techniques& allow = model.job.allow;
   switch (rule) {
     case Rule::kSameTpAtEnds: return model.tied_embeddings;
-    case Rule::kExpertsOverStage: return allow.ep && traits_from(model, 0).experts > 0;
+    case Rule::kExpertsOverStage: return spreads_experts(model);
     case Rule::kOneTypeAHost: return !mixed_hosts(hierarchy).empty();
     case Rule::kNoContextParallel: return allow.cp;
     case Rule::kNoSelectiveRecompute: return allow.recompute_selective;
@@ -273,7 +275,7 @@ std::vector<Constraints> cases_of(Runtime runtime, const model::Model& model, co
     runtime.rules = runtime.rules.with({Rule::kSameDegrees});
   }
   std::vector<Constraints> cases;
-  Constraints constraints = common_demands(runtime, model.job);
+  Constraints constraints = common_demands(runtime, model);
   for (const Types& types : types_of_cases(runtime, hierarchy)) {
     constraints.gpu_types.assign(types.begin(), types.end());
     for (const int tp : widths_of_ends(runtime, model, hierarchy)) {
@@ -282,7 +284,7 @@ std::vector<Constraints> cases_of(Runtime runtime, const model::Model& model, co
         constraints.demands.degrees = degrees;
         for (const auto mode : recompute_of_cases(runtime, model.job.allow)) {
           constraints.demands.recompute = mode;
-          add_cases_of_experts(runtime, model, constraints, cases);
+          add_cases_of_experts(constraints, cases);
         }
       }
     }

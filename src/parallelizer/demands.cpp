@@ -29,9 +29,10 @@ bool divide(int a, int b) { return std::max(a, b) % std::min(a, b) == 0; }
 }  // namespace
 
 bool are_inherited(const Demands& demands) {
-  return !demands.whole_modules && !demands.encoders_together && !demands.whole_stage_experts &&
-         demands.tp_at_ends == 0;
+  return !demands.whole_modules && !demands.encoders_together && !demands.whole_stage_experts;
 }
+
+bool depend_on_ends(const Demands& demands) { return !are_inherited(demands) || demands.tp_at_ends > 0; }
 
 bool admits(const Demands& demands, const model::Model& model, const model::SliceSignature& slice) {
   if (!demands.whole_modules && !demands.encoders_together) return true;

@@ -93,14 +93,14 @@ QueryGroups::Bucket QueryGroups::bucket_of(const cluster::DeviceShape& shape, in
 }
 
 GroupKey QueryGroups::key_of(const Query& query, const SliceTraits& traits) {
-  const bool ends = !are_inherited(query.demands);
+  const bool ends = depend_on_ends(query.demands);
   return {query.samples, traits, query.allow, query.demands, ends && query.slice.embedding, ends && query.slice.head,
           query.shape};
 }
 
 bool QueryGroups::belongs(const Query& query, const SliceTraits& traits, const GroupKey& key) {
   const bool alike =
-      are_inherited(query.demands) || (query.slice.embedding == key.embedding && query.slice.head == key.head);
+      !depend_on_ends(query.demands) || (query.slice.embedding == key.embedding && query.slice.head == key.head);
   return alike && query.samples == key.samples && traits == key.traits && query.allow == key.allow &&
          query.demands == key.demands && query.shape == key.shape;
 }

@@ -174,13 +174,13 @@ void make_searches(const cluster::Fleet& fleet, const model::Model& model, const
   if (looks_at_colocated(options, model)) {
     make_searches(fleet, model, for_colocated(options, found.best.front().closed_form), progress);
   }
+  const std::vector<compose::Composition> near = found.shortlist();
   if (looks_at_runtimes(options, fleet)) {
-    const std::vector<compose::Composition> near = found.shortlist();
-    const auto plan = planning.assemble(near.front());
-    if (plan) static_cast<void>(look_at_runtimes(*plan, near, fleet, model, options, progress));
+    static_cast<void>(look_at_runtimes(near, fleet, model, options, progress));
   }
-  if (!looks_at_any_runtime(options, fleet)) return;
-  make_searches(fleet, model, for_any_runtime(options), progress);
+  if (looks_at_any_runtime(options, fleet)) {
+    static_cast<void>(look_without_rules(near, fleet, model, options, progress));
+  }
 }
 
 }  // namespace tangram::planner

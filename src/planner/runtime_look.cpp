@@ -26,14 +26,20 @@ std::vector<cost::Degrees> degrees_of(const std::vector<compose::Composition>& p
   return {degrees.begin(), degrees.end()};
 }
 
-/// Of a look at any of the runtimes.
-PlanOptions look_options(const std::vector<compose::Composition>& near, PlanOptions options) {
+/// Of a look at any target.
+PlanOptions look_options(PlanOptions options) {
   options = for_any_runtime(std::move(options));
-  options.parallelizers.clear();
-  options.search.near_degrees = degrees_of(near);
   options.search.relaxed_bound = Nanoseconds(0);  // nobody asks how far a look is from the best
   options.search.label_budget = std::min(options.search.label_budget, kLabels);
   options.search.accepted_gap = std::max(options.search.accepted_gap, kGoodEnough);
+  return options;
+}
+
+/// Of a look at any of the runtimes.
+PlanOptions runtime_options(const std::vector<compose::Composition>& near, PlanOptions options) {
+  options = look_options(std::move(options));
+  options.parallelizers.clear();
+  options.search.near_degrees = degrees_of(near);
   return options;
 }
 
@@ -43,59 +49,82 @@ Nanoseconds faster_of(Nanoseconds a, Nanoseconds b) {
   return std::min(a, b);
 }
 
-/// The fastest of a runtime's plans, as simulated; 0: there is none.
-Nanoseconds fastest_of(const Planning& planning, const compose::SearchResult& found) {
-  Nanoseconds fastest;
-  for (const compose::Composition& composition : found.shortlist()) {
-    const auto time = planning.simulated_time(composition);
-    fastest = faster_of(fastest, time.value_or(Nanoseconds(0)));
-  }
-  return fastest;
+/// No stage holds more microbatches than its place asks for, as most runtimes have it.
+compose::Composition with_classic_warmup(compose::Composition plan) {
+  if (plan.chunks > 1) return plan;
+  auto depth = static_cast<std::int64_t>(plan.stages.size());
+  for (compose::StageChoice& stage : plan.stages) stage.in_flight = std::min(stage.in_flight, depth--);
+  return plan;
 }
 
-class RuntimeLooks {
- public:
-  RuntimeLooks(const plan::LaunchPlan& plan, const std::vector<compose::Composition>& near, const cluster::Fleet& fleet,
-               const model::Model& model, const PlanOptions& options, const compose::ProgressCallback& progress)
-      : plan_(plan), fleet_(fleet), model_(model), options_(look_options(near, options)), progress_(progress) {}
+/// Of plans at hand that were found for another target, those that this one can run.
+struct AtHand {
+  Nanoseconds closed_form = Nanoseconds::max();  // the least, under the target's semantics
+  Nanoseconds time;                              // the least, as simulated; 0: it can run none
+};
 
-  plan::RuntimeLook at(const runtime::Runtime& runtime) const {
-    plan::RuntimeLook look{std::string(runtime.name), Nanoseconds(0), ""};
-    if (const auto refused = plan::model_refusals(runtime.target, model_); !refused.empty()) {
-      look.why_not = refused.front().text;
-      return look;
+class TargetLook {
+ public:
+  /// For the target of the options; all must outlive it.
+  TargetLook(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
+             const compose::ProgressCallback& progress)
+      : options_(options), planning_(fleet, model, options_, progress) {}
+
+  /// The time of its fastest plan, as simulated, the plans at hand among them; 0: there is none.
+  [[nodiscard]] Nanoseconds fastest(const std::vector<compose::Composition>& near) {
+    const AtHand known = at_hand(near);
+    options_.search.incumbent = std::min(options_.search.incumbent, known.closed_form);
+    Nanoseconds fastest = known.time;
+    for (const compose::Composition& composition : planning_.search_by_time().shortlist()) {
+      fastest = faster_of(fastest, planning_.simulated_time(composition).value_or(Nanoseconds(0)));
     }
-    PlanOptions options = options_;
-    options.target = runtime.target;
-    const Deadline& deadline = options.search.deadline;
-    if (!deadline.has_passed()) {
-      const auto own = as_run(model_, options);
-      const Planning planning(fleet_, own ? own->model() : model_, own ? own->options() : options, progress_);
-      look.iteration = fastest_of(planning, planning.search_by_time());
-    }
-    if (reasons_against(plan_, runtime.target).empty()) {
-      look.iteration = faster_of(look.iteration, own_time(runtime.target));
-    }
-    if (look.iteration == Nanoseconds(0)) {
-      look.why_not = deadline.is_missed() ? "no plan was found in time" : "no plan was found";
-    }
-    return look;
+    return fastest;
   }
 
  private:
-  /// Of the plan at hand, run by a runtime that takes it.
-  Nanoseconds own_time(runtime::Target target) const {
-    const simulate::Transfers transfers = runtime::runtime_of(target).semantics_of(plan_.schedule()).transfers;
-    const simulate::Result result = simulate::simulate(simulate::schedule_of(plan_, transfers));
-    return result.deadlock ? Nanoseconds(0) : result.iteration;
+  [[nodiscard]] AtHand at_hand(const std::vector<compose::Composition>& near) const {
+    const bool is_free = runtime::runtime_of(options_.target).semantics.warmup == runtime::Warmup::kFree;
+    AtHand known;
+    for (const compose::Composition& composition : near) {
+      const auto plan = planning_.assemble(is_free ? composition : with_classic_warmup(composition));
+      if (!plan || !reasons_against(*plan, options_.target).empty()) continue;
+      const simulate::Result result = simulate::simulate(simulate::schedule_of(*plan));
+      if (result.deadlock) continue;
+      known.closed_form = std::min(known.closed_form, plan::check(*plan).closed_form);
+      known.time = faster_of(known.time, result.iteration);
+    }
+    return known;
   }
 
-  const plan::LaunchPlan& plan_;
-  const cluster::Fleet& fleet_;
-  const model::Model& model_;
-  const PlanOptions options_;
-  const compose::ProgressCallback& progress_;
+  PlanOptions options_;
+  Planning planning_;
 };
+
+Nanoseconds fastest_for(const std::vector<compose::Composition>& near, const cluster::Fleet& fleet,
+                        const model::Model& model, const PlanOptions& options,
+                        const compose::ProgressCallback& progress) {
+  const auto own = as_run(model, options);
+  // Plans at hand are priced for another job.
+  if (own) return TargetLook(fleet, own->model(), own->options(), progress).fastest({});
+  return TargetLook(fleet, model, options, progress).fastest(near);
+}
+
+plan::RuntimeLook look_at(const runtime::Runtime& runtime, const std::vector<compose::Composition>& near,
+                          const cluster::Fleet& fleet, const model::Model& model, PlanOptions options,
+                          const compose::ProgressCallback& progress) {
+  plan::RuntimeLook look{std::string(runtime.name), Nanoseconds(0), ""};
+  if (const auto refused = plan::model_refusals(runtime.target, model); !refused.empty()) {
+    look.why_not = refused.front().text;
+    return look;
+  }
+  options.target = runtime.target;
+  const Deadline& deadline = options.search.deadline;
+  if (!deadline.has_passed()) look.iteration = fastest_for(near, fleet, model, options, progress);
+  if (look.iteration == Nanoseconds(0)) {
+    look.why_not = deadline.is_missed() ? "no plan was found in time" : "no plan was found";
+  }
+  return look;
+}
 
 }  // namespace
 
@@ -108,19 +137,24 @@ bool looks_at_any_runtime(const PlanOptions& options, const cluster::Fleet& flee
   return options.target != runtime::Target::kGeneric && fleet.gpu_count() <= kMostGpusLookedAt;
 }
 
-std::vector<plan::RuntimeLook> look_at_runtimes(const plan::LaunchPlan& plan,
-                                                const std::vector<compose::Composition>& near,
+std::vector<plan::RuntimeLook> look_at_runtimes(const std::vector<compose::Composition>& near,
                                                 const cluster::Fleet& fleet, const model::Model& model,
                                                 const PlanOptions& options, const compose::ProgressCallback& progress) {
-  const RuntimeLooks looks(plan, near, fleet, model, options, progress);
+  const PlanOptions own = runtime_options(near, options);
   std::vector<plan::RuntimeLook> result;
   for (const runtime::Runtime& runtime : runtime::runtimes()) {
     if (runtime.target == runtime::Target::kGeneric ||
         (runtime.has(runtime::Rule::kWholeEncoders) && model::encoder_blocks(model) == 0))
       continue;
-    result.push_back(looks.at(runtime));
+    result.push_back(look_at(runtime, near, fleet, model, own, progress));
   }
   return result;
+}
+
+Nanoseconds look_without_rules(const std::vector<compose::Composition>& near, const cluster::Fleet& fleet,
+                               const model::Model& model, const PlanOptions& options,
+                               const compose::ProgressCallback& progress) {
+  return fastest_for(near, fleet, model, look_options(options), progress);
 }
 
 }  // namespace tangram::planner

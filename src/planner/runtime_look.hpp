@@ -1,7 +1,9 @@
-// What each runtime would make of a job that was planned for none. Goes in: the plan, and those near it. Comes out: the
-// time of a plan for each runtime, under its own semantics. A look takes a share of the search's time: where a runtime
-// has one set of degrees for all stages, only those that the plans at hand use are tried, with few labels, without
-// timetables, by the built-in parallelizer. `--target` looks at all of them.
+// What other targets would make of a job than the one that it was planned for: each runtime, if it was planned for
+// none, and none in particular, if it was planned for one. Goes in: plans at hand, the best one and those near it.
+// Comes out: the time of a plan for each, under its own semantics. A look takes a share of the search's time: only
+// plans that are faster than those at hand are of interest, as far as the target can run these, with few labels,
+// without timetables. Where a runtime has one set of degrees for all stages, only those that the plans at hand use are
+// tried, by the built-in parallelizer. `--target` looks at all of them.
 #pragma once
 
 #include <vector>
@@ -20,10 +22,14 @@ namespace tangram::planner {
 [[nodiscard]] bool looks_at_any_runtime(const PlanOptions& options, const cluster::Fleet& fleet);
 
 /// In the order of the runtimes' rows; those for models of several modules only where the model has some.
-[[nodiscard]] std::vector<plan::RuntimeLook> look_at_runtimes(const plan::LaunchPlan& plan,
-                                                              const std::vector<compose::Composition>& near,
+[[nodiscard]] std::vector<plan::RuntimeLook> look_at_runtimes(const std::vector<compose::Composition>& near,
                                                               const cluster::Fleet& fleet, const model::Model& model,
                                                               const PlanOptions& options,
                                                               const compose::ProgressCallback& progress);
+
+/// Of a plan that no runtime's rules limit. `near`: of the target of the options.
+[[nodiscard]] Nanoseconds look_without_rules(const std::vector<compose::Composition>& near, const cluster::Fleet& fleet,
+                                             const model::Model& model, const PlanOptions& options,
+                                             const compose::ProgressCallback& progress);
 
 }  // namespace tangram::planner

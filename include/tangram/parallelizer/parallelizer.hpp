@@ -38,6 +38,9 @@ struct Demands {
 /// Whether a slice can only have plans that its parts have: the demands are the same of all slices.
 [[nodiscard]] bool are_inherited(const Demands& demands);
 
+/// Whether slices of the same blocks can have other plans where they have the model's embedding or head.
+[[nodiscard]] bool depend_on_ends(const Demands& demands);
+
 /// Whether a slice, or these degrees for it, are what is demanded.
 [[nodiscard]] bool admits(const Demands& demands, const model::Model& model, const model::SliceSignature& slice);
 [[nodiscard]] bool admits(const Demands& demands, const model::Model& model, const model::SliceSignature& slice,

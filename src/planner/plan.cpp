@@ -74,8 +74,12 @@ constexpr double kWideGap = 0.1;
 
 /// What the runtime's rules and semantics cost at least, by a look at plans without them.
 std::string target_note(const plan::LaunchPlan& plan, Nanoseconds without_rules, runtime::Target target) {
+  constexpr double kShown = 0.0005;
   const double own = to_seconds(plan.predicted.iteration);
-  const double other = std::min(own, to_seconds(without_rules));
+  const double other = to_seconds(without_rules);
+  if (own / other - 1 < kShown) {
+    return fmt::format("a first look found nothing faster without the limits of {}", to_string(target));
+  }
   return fmt::format("target {} costs at least {:.1f} %: {:.4g} s an iteration, {:.4g} s where no runtime sets limits",
                      to_string(target), (own / other - 1) * 100, own, other);
 }

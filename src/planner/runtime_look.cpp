@@ -70,13 +70,15 @@ class TargetLook {
              const compose::ProgressCallback& progress)
       : options_(options), planning_(fleet, model, options_, progress) {}
 
-  /// The time of its fastest plan, as simulated, the plans at hand among them; 0: there is none.
-  [[nodiscard]] Nanoseconds fastest(const std::vector<compose::Composition>& near) {
+  /// The time of its fastest plan, as simulated, the plans at hand among them; 0: there is none. What it finds is at
+  /// hand for the next look.
+  [[nodiscard]] Nanoseconds fastest(std::vector<compose::Composition>& near) {
     const AtHand known = at_hand(near);
     options_.search.incumbent = std::min(options_.search.incumbent, known.closed_form);
     Nanoseconds fastest = known.time;
     for (const compose::Composition& composition : planning_.search_by_time().shortlist()) {
       fastest = faster_of(fastest, planning_.simulated_time(composition).value_or(Nanoseconds(0)));
+      near.push_back(composition);
     }
     return fastest;
   }
@@ -100,16 +102,17 @@ class TargetLook {
   Planning planning_;
 };
 
-Nanoseconds fastest_for(const std::vector<compose::Composition>& near, const cluster::Fleet& fleet,
-                        const model::Model& model, const PlanOptions& options,
-                        const compose::ProgressCallback& progress) {
+Nanoseconds fastest_for(std::vector<compose::Composition>& near, const cluster::Fleet& fleet, const model::Model& model,
+                        const PlanOptions& options, const compose::ProgressCallback& progress) {
   const auto own = as_run(model, options);
-  // Plans at hand are priced for another job.
-  if (own) return TargetLook(fleet, own->model(), own->options(), progress).fastest({});
+  if (own) {
+    std::vector<compose::Composition> none;  // those at hand are priced for another job
+    return TargetLook(fleet, own->model(), own->options(), progress).fastest(none);
+  }
   return TargetLook(fleet, model, options, progress).fastest(near);
 }
 
-plan::RuntimeLook look_at(const runtime::Runtime& runtime, const std::vector<compose::Composition>& near,
+plan::RuntimeLook look_at(const runtime::Runtime& runtime, std::vector<compose::Composition>& near,
                           const cluster::Fleet& fleet, const model::Model& model, PlanOptions options,
                           const compose::ProgressCallback& progress) {
   plan::RuntimeLook look{std::string(runtime.name), Nanoseconds(0), ""};
@@ -137,9 +140,9 @@ bool looks_at_any_runtime(const PlanOptions& options, const cluster::Fleet& flee
   return options.target != runtime::Target::kGeneric && fleet.gpu_count() <= kMostGpusLookedAt;
 }
 
-std::vector<plan::RuntimeLook> look_at_runtimes(const std::vector<compose::Composition>& near,
-                                                const cluster::Fleet& fleet, const model::Model& model,
-                                                const PlanOptions& options, const compose::ProgressCallback& progress) {
+std::vector<plan::RuntimeLook> look_at_runtimes(std::vector<compose::Composition> near, const cluster::Fleet& fleet,
+                                                const model::Model& model, const PlanOptions& options,
+                                                const compose::ProgressCallback& progress) {
   const PlanOptions own = runtime_options(near, options);
   std::vector<plan::RuntimeLook> result;
   for (const runtime::Runtime& runtime : runtime::runtimes()) {
@@ -151,7 +154,7 @@ std::vector<plan::RuntimeLook> look_at_runtimes(const std::vector<compose::Compo
   return result;
 }
 
-Nanoseconds look_without_rules(const std::vector<compose::Composition>& near, const cluster::Fleet& fleet,
+Nanoseconds look_without_rules(std::vector<compose::Composition> near, const cluster::Fleet& fleet,
                                const model::Model& model, const PlanOptions& options,
                                const compose::ProgressCallback& progress) {
   return fastest_for(near, fleet, model, look_options(options), progress);

@@ -22,13 +22,13 @@ namespace tangram::planner {
 [[nodiscard]] bool looks_at_any_runtime(const PlanOptions& options, const cluster::Fleet& fleet);
 
 /// In the order of the runtimes' rows; those for models of several modules only where the model has some.
-[[nodiscard]] std::vector<plan::RuntimeLook> look_at_runtimes(const std::vector<compose::Composition>& near,
+[[nodiscard]] std::vector<plan::RuntimeLook> look_at_runtimes(std::vector<compose::Composition> near,
                                                               const cluster::Fleet& fleet, const model::Model& model,
                                                               const PlanOptions& options,
                                                               const compose::ProgressCallback& progress);
 
 /// Of a plan that no runtime's rules limit. `near`: of the target of the options.
-[[nodiscard]] Nanoseconds look_without_rules(const std::vector<compose::Composition>& near, const cluster::Fleet& fleet,
+[[nodiscard]] Nanoseconds look_without_rules(std::vector<compose::Composition> near, const cluster::Fleet& fleet,
                                              const model::Model& model, const PlanOptions& options,
                                              const compose::ProgressCallback& progress);
 

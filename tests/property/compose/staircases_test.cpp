@@ -23,6 +23,7 @@ std::int64_t time_at(const std::vector<prune::Candidate>& steps, std::int64_t in
 }  // namespace
 
 TEST_CASE("property staircases: what is asked for is never below its parts") {
+  int with_ends = 0;
   int unknown = 0;
   int exact = 0;
   int bound_by_memory = 0;
@@ -37,6 +38,8 @@ TEST_CASE("property staircases: what is asked for is never below its parts") {
     compose::StoreLimits limits;
     limits.max_in_flight = *rc::gen::element(1, 2, 5, 20);
     limits.allow = query.allow;
+    if (query.samples % 3 == 0) limits.demands.tp_at_ends = 1 + query.samples % 2;
+    with_ends += limits.demands.tp_at_ends > 0 ? 1 : 0;
     const std::int64_t slowest = *rc::gen::element<std::int64_t>(50'000'000, 500'000'000, INT64_MAX / 4);
 
     std::vector<int> few{1, 2, 3, 4};
@@ -68,6 +71,7 @@ TEST_CASE("property staircases: what is asked for is never below its parts") {
       }
     }
   });
+  CHECK(with_ends >= enough(100));
   CHECK(unknown >= enough(500));
   CHECK(exact >= enough(500));
   CHECK(bound_by_memory >= enough(100));

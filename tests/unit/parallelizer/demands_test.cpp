@@ -46,6 +46,26 @@ TEST_CASE("demands: sequence parallelism wherever tp > 1, one tp at the ends, ex
   CHECK_FALSE(admits({.whole_stage_experts = true}, model, middle, {2, 1, 4, 4, 1, true}));
 }
 
+TEST_CASE("demands: one tp at the ends is inherited by parts, and tells slices of the same blocks apart") {
+  const auto model = model_of({dense_block()}, {0, 0, 0, 0});
+  const Demands demands{.tp_at_ends = 2};
+  CHECK(are_inherited(demands));
+  CHECK(depend_on_ends(demands));
+  CHECK_FALSE(depend_on_ends({.sequence_parallel = true, .zero1 = true, .power_of_two_tp = true}));
+  const std::vector<cost::Degrees> all{{1, 1, 8}, {2, 1, 4, 1, 1, true}, {4, 1, 2, 1, 1, true}, {8, 1, 1}};
+  for (int first = 0; first < 4; ++first) {
+    for (int last = first + 1; last <= 4; ++last) {
+      for (int from = first; from < last; ++from) {
+        for (const cost::Degrees& degrees : all) {
+          const auto whole = model::signature(model, first, last);
+          const auto part = model::signature(model, from, last);
+          CHECK((!admits(demands, model, whole, degrees) || admits(demands, model, part, degrees)));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("demands: an encoder is one stage of its own") {
   auto encoder = dense_block();
   encoder.name = "vision";
@@ -107,6 +127,7 @@ TEST_CASE("demands: each of two encoders is one stage of its own, or both are in
   }
   CHECK_FALSE(are_inherited(apart));
   CHECK_FALSE(are_inherited(together));
+  CHECK(depend_on_ends(apart));
 }
 
 TEST_CASE("demands: beside one set of degrees an encoder of its own has those whose dp divides or is divided") {

@@ -80,6 +80,7 @@ std::int64_t period_of(const Program& program, Chain& chain, const FixedTerms& f
     return holds_classic_warmups(program, chain) ? blocking_period(program, chain) : 0;
   }
   const auto holds = [&](std::int64_t period) { return in_flight_at(program, chain, period, chain.in_flight); };
+  if (holds(fixed.lowest)) return fixed.lowest;  // as most do: what follows takes thirty of these
   // At P = Lat every warm-up is the classic one.
   const std::int64_t longest = std::max(fixed.lowest, fixed.round_trip);
   if (!holds(longest)) return 0;

@@ -12,8 +12,10 @@ namespace tangram::chain {
 /// Passes in the order of 1F1B, each as early as its input and its stage allow, transfers on a link one after the
 /// other; where transfers block, as early as both stages of a boundary can stop for it. Under zero bubble weight
 /// gradients fill the time that a stage waits, and are first where it holds n_max microbatches. Mixed stages count as
-/// one executor, by their largest times. `chain.in_flight` is that of evaluate(). ns; O(S M).
-[[nodiscard]] std::int64_t timetable(const Program& program, const Chain& chain);
+/// one executor, by their largest times. `chain.in_flight` is that of evaluate(), or more where no stage holds more
+/// than the one in front of it. Where the time is not below `cutoff`, anything from there to the truth. ns; O(S M),
+/// less where passes repeat themselves.
+[[nodiscard]] std::int64_t timetable(const Program& program, const Chain& chain, std::int64_t cutoff = INT64_MAX);
 
 /// What no timetable of the chain is below: all microbatches on one stage, and the way of the first one there and of
 /// the last one back (zero bubble: not back, as weight gradients may be last); INT64_MAX where a boundary has no price.

@@ -25,7 +25,7 @@ class LocalSearch {
         all_(changes == Changes::kAll),
         left_(effort),
         best_{std::move(start), 0} {
-    best_.time = time_of(best_.chain);
+    best_.time = time_of(best_.chain, INT64_MAX);
     note_more();
   }
 
@@ -74,7 +74,7 @@ class LocalSearch {
     for (const MicrobatchGroup& group : program_.interleaving.groups) {
       Chain next = best_.chain;
       if (left_ <= 0 || group.microbatches == next.group || !regroup(program_, group.microbatches, next)) continue;
-      const std::int64_t time = time_of(next);
+      const std::int64_t time = time_of(next, best_.time);
       if (time < best_.time) best_ = {std::move(next), time};
     }
   }
@@ -330,7 +330,7 @@ class LocalSearch {
     if (left_ <= 0) return false;
     left_ -= tuning_.form_effort * static_cast<std::int64_t>(next.stages.size());
     const std::vector<std::int64_t> held = next.in_flight;
-    if (!can_be_placed(next) || !evaluate(program_, next) || least_time(program_, next) >= best_.time) return false;
+    if (!can_be_placed(next) || least_time(program_, next) >= best_.time || !evaluate(program_, next)) return false;
     std::int64_t least = INT64_MAX;
     if (improve_with(next, more, least)) return true;
     if (!all_ || program_.classic_warmup) return false;
@@ -388,7 +388,7 @@ class LocalSearch {
   bool improve_with(Chain next, const std::vector<std::int64_t>& more, std::int64_t& least) {
     if (left_ <= 0) return false;
     add_in_flight(next, more);
-    const std::int64_t time = time_of(next);
+    const std::int64_t time = time_of(next, of_no_interest());
     least = std::min(least, time);
     if (time >= best_.time) return false;
     best_ = {std::move(next), time};
@@ -415,9 +415,15 @@ class LocalSearch {
     return std::ranges::all_of(left, [](std::int64_t rest) { return rest >= 0; });
   }
 
-  [[nodiscard]] std::int64_t time_of(const Chain& chain) {
+  // How much longer such a chain takes decides nothing.
+  [[nodiscard]] std::int64_t of_no_interest() const {
+    if (!all_) return best_.time;
+    return std::max(best_.time, static_cast<std::int64_t>(tuning_.promising * static_cast<double>(best_.time)) + 1);
+  }
+
+  [[nodiscard]] std::int64_t time_of(const Chain& chain, std::int64_t cutoff) {
     left_ -= 2 * program_.microbatches * static_cast<std::int64_t>(chain.stages.size());
-    return timetable(program_, chain);
+    return timetable(program_, chain, cutoff);
   }
 
   const Program& program_;

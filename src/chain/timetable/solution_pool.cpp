@@ -86,8 +86,10 @@ class Explorer {
 
   // Among the fastest by timetable, unless another takes as long: it is the same but for names.
   void note(const Chain& chain) {
-    if (starts_.size() == query_.starts && least_time(program_, chain) >= starts_.back().time) return;
-    const std::int64_t time = timetable(program_, chain);
+    const std::int64_t slowest = starts_.size() == query_.starts ? starts_.back().time : INT64_MAX;
+    if (least_time(program_, chain) >= slowest) return;
+    const std::int64_t time = timetable(program_, chain, slowest);
+    if (time >= slowest) return;
     const auto place = std::ranges::lower_bound(starts_, time, {}, &TimedChain::time);
     if (place != starts_.end() && place->time == time) return;
     starts_.insert(place, {chain, time});

@@ -11,76 +11,183 @@ namespace tangram::chain {
 
 namespace {
 
-constexpr std::int64_t kNotYet = -1;
+// When inputs that wait for their stage came, in their order.
+class Inputs {
+ public:
+  explicit Inputs(std::int64_t most) : times_(static_cast<std::size_t>(most), 0) {}
+
+  void push(std::int64_t time) { times_[place_of(count_++)] = time; }
+  std::int64_t pop() {
+    const std::int64_t time = times_[first_];
+    first_ = place_of(1);
+    --count_;
+    return time;
+  }
+
+  [[nodiscard]] std::size_t count() const { return count_; }
+  [[nodiscard]] std::int64_t time(std::size_t number) const { return times_[place_of(number)]; }
+  void delay(std::int64_t time) {
+    for (std::int64_t& each : times_) each += time;
+  }
+
+ private:
+  [[nodiscard]] std::size_t place_of(std::size_t number) const {
+    const std::size_t place = first_ + number;
+    return place < times_.size() ? place : place - times_.size();
+  }
+
+  std::vector<std::int64_t> times_;
+  std::size_t first_ = 0;
+  std::size_t count_ = 0;
+};
 
 // One stage on its way through the iteration.
 struct Executor {
   std::int64_t forward = 0;   // of one microbatch
   std::int64_t backward = 0;  // zero bubble: to the gradient of its input
   std::int64_t weights = 0;   // of what that puts off
+  std::int64_t behind = 0;    // what synchronises once all are done
   std::int64_t in_flight = 1;
   std::int64_t most_held = 1;  // of those in flight, and those whose weight gradients wait
-  std::int64_t forwards = 0;   // done so far
+  Inputs inputs;
+  Price next = {};            // boundary to the next stage
+  std::int64_t forwards = 0;  // done so far
   std::int64_t backwards = 0;
   std::int64_t released = 0;  // with their weight gradients, where these are put off
   std::int64_t free_at = 0;
-  Price next;                              // boundary to the next stage
-  std::int64_t down_free_at = 0;           // the link there
-  std::int64_t up_free_at = 0;             // the link back from there
-  std::vector<std::int64_t> inputs;        // [microbatch] when it is here
-  std::vector<std::int64_t> output_grads;  // [microbatch] when the gradient of its output is here
+  std::int64_t down_free_at = 0;  // the link to the next stage
+  std::int64_t up_free_at = 0;    // the link back from there
+  std::int64_t gradient_at = 0;   // of its output, in the round that it is needed in
 };
 
+// Rounds behind which all is as behind an earlier one, only later. All that follows repeats then, too, as long as each
+// round has a forward pass of each stage.
+class Repetition {
+ public:
+  // Behind each round. True: from now on `rounds` more take `time` more.
+  bool look(const std::vector<Executor>& executors) {
+    ++round_;
+    if (gap_of(executors) == gap_ && is_as_noted(executors)) return true;
+    if (round_ == next_note_) note(executors);
+    return false;
+  }
+
+  [[nodiscard]] std::int64_t rounds() const { return round_ - noted_round_; }
+  [[nodiscard]] std::int64_t time(const std::vector<Executor>& executors) const {
+    return executors.front().free_at - noted_at_;
+  }
+
+ private:
+  // What differs first, most often.
+  static std::int64_t gap_of(const std::vector<Executor>& executors) {
+    return executors.front().free_at - executors.back().free_at;
+  }
+
+  template <typename Visit>
+  static void visit_state(const std::vector<Executor>& executors, const Visit& visit) {
+    const std::int64_t now = executors.front().free_at;
+    for (const Executor& stage : executors) {
+      visit(stage.free_at - now);
+      if (stage.weights > 0) visit(stage.backwards - stage.released);
+      if (&stage != &executors.back()) {
+        visit(stage.down_free_at - now);
+        visit(stage.up_free_at - now);
+      }
+      for (std::size_t i = 0; i < stage.inputs.count(); ++i) visit(stage.inputs.time(i) - now);
+    }
+  }
+
+  [[nodiscard]] bool is_as_noted(const std::vector<Executor>& executors) const {
+    std::size_t number = 0;
+    bool same = true;
+    visit_state(executors, [&](std::int64_t value) { same = same && at(noted_, number++) == value; });
+    return same;
+  }
+
+  void note(const std::vector<Executor>& executors) {
+    noted_.clear();
+    visit_state(executors, [&](std::int64_t value) { noted_.push_back(value); });
+    gap_ = gap_of(executors);
+    noted_at_ = executors.front().free_at;
+    noted_round_ = round_;
+    next_note_ *= 2;
+  }
+
+  std::int64_t round_ = 0;
+  std::int64_t next_note_ = 1;
+  std::int64_t noted_round_ = 0;
+  std::int64_t noted_at_ = 0;
+  std::int64_t gap_ = INT64_MIN;
+  std::vector<std::int64_t> noted_;
+};
+
+// In rounds, each of a forward pass and the backward pass that makes room for the next one, of every stage.
 class Run {
  public:
   Run(const Program& program, const Chain& chain) : microbatches_(program.microbatches) {
-    const auto count = static_cast<std::size_t>(microbatches_);
+    std::int64_t before = 1;
     for (std::size_t s = 0; s < chain.stages.size(); ++s) {
       const Candidate& plan = chain.stages[s].candidate;
-      Executor executor;
+      Executor executor{.inputs = Inputs(before)};
       executor.forward = plan.F;
       executor.backward = plan.passage() - plan.F;
       executor.weights = plan.W;
-      executor.in_flight = chain.in_flight[s];
-      executor.most_held = std::max(executor.in_flight, plan.n_max);
+      executor.behind = plan.A - plan.T;
+      executor.in_flight = before = std::min(chain.in_flight[s], microbatches_);
+      executor.most_held = std::max(chain.in_flight[s], plan.n_max);
       if (s + 1 < chain.stages.size()) executor.next = boundary_after(program, chain, s);
-      executor.inputs.assign(count, s == 0 ? 0 : kNotYet);
-      executor.output_grads.assign(count, s + 1 == chain.stages.size() ? 0 : kNotYet);
       executors_.push_back(std::move(executor));
     }
   }
 
-  // [stage] when its last backward pass ends, and what that has put off.
-  std::vector<std::int64_t> ends() {
-    while (executors_.front().backwards < microbatches_) {
-      for (std::size_t s = 0; s < executors_.size(); ++s) advance(s);
-      for (std::size_t s = executors_.size(); s-- > 0;) advance(s);
+  // When all stages have synchronised. Where that is not below `cutoff`, anything from there to the truth.
+  std::int64_t end(std::int64_t cutoff) {
+    for (std::size_t s = 0; s < executors_.size(); ++s) warm_up(s);
+    const Executor& first = executors_.front();
+    Repetition repetition;
+    bool repeats = false;
+    while (first.backwards < microbatches_) {
+      round();
+      if (first.backwards % kRoundsBetweenLooks == 0 && least_end() >= cutoff) break;
+      if (repeats || first.forwards == microbatches_ || !repetition.look(executors_)) continue;
+      skip(repetition);
+      repeats = true;
     }
-    std::vector<std::int64_t> result;
-    for (const Executor& executor : executors_) {
-      result.push_back(executor.free_at + (microbatches_ - executor.released) * executor.weights);
-    }
-    return result;
+    return least_end();
   }
 
  private:
-  // All passes whose inputs are there.
-  void advance(std::size_t s) {
-    Executor& stage = executors_[s];
-    while (stage.backwards < microbatches_) {
-      const bool forward = stage.forwards < microbatches_ && stage.forwards - stage.backwards < stage.in_flight;
-      const std::int64_t ready = forward ? at(stage.inputs, stage.forwards) : at(stage.output_grads, stage.backwards);
-      if (ready == kNotYet) return;
-      if (stage.weights > 0) work_out_weights(stage, ready, forward);
-      stage.free_at = std::max(stage.free_at, ready) + (forward ? stage.forward : stage.backward);
-      if (forward) {
-        send_down(s);
-        ++stage.forwards;
-      } else {
-        send_up(s);
-        ++stage.backwards;
-      }
+  static constexpr std::int64_t kRoundsBetweenLooks = 4;
+
+  void warm_up(std::size_t s) {
+    while (executors_[s].forwards + 1 < executors_[s].in_flight) run_forward(s);
+  }
+
+  // No stage holds more than the one in front of it, so that its input is there.
+  void round() {
+    for (std::size_t s = 0; s < executors_.size(); ++s) {
+      if (executors_[s].forwards < microbatches_) run_forward(s);
     }
+    for (std::size_t s = executors_.size(); s-- > 0;) run_backward(s);
+  }
+
+  void run_forward(std::size_t s) {
+    Executor& stage = executors_[s];
+    const std::int64_t ready = s == 0 ? 0 : stage.inputs.pop();
+    if (stage.weights > 0) work_out_weights(stage, ready, /*forward=*/true);
+    stage.free_at = std::max(stage.free_at, ready) + stage.forward;
+    ++stage.forwards;
+    if (s + 1 < executors_.size()) executors_[s + 1].inputs.push(send(stage.free_at, stage.next, stage.down_free_at));
+  }
+
+  void run_backward(std::size_t s) {
+    Executor& stage = executors_[s];
+    if (stage.weights > 0) work_out_weights(stage, stage.gradient_at, /*forward=*/false);
+    stage.free_at = std::max(stage.free_at, stage.gradient_at) + stage.backward;
+    ++stage.backwards;
+    if (s == 0) return;
+    Executor& before = executors_[s - 1];
+    before.gradient_at = send(stage.free_at, before.next, before.up_free_at);
   }
 
   // Those that start before the next pass can, and those that have to make room for it.
@@ -93,18 +200,6 @@ class Run {
     }
   }
 
-  void send_down(std::size_t s) {
-    if (s + 1 == executors_.size()) return;
-    Executor& stage = executors_[s];
-    at(executors_[s + 1].inputs, stage.forwards) = send(stage.free_at, stage.next, stage.down_free_at);
-  }
-
-  void send_up(std::size_t s) {
-    if (s == 0) return;
-    Executor& before = executors_[s - 1];
-    at(before.output_grads, executors_[s].backwards) = send(executors_[s].free_at, before.next, before.up_free_at);
-  }
-
   // When it arrives.
   static std::int64_t send(std::int64_t from, const Price& price, std::int64_t& free_at) {
     const std::int64_t start = std::max(from, free_at);
@@ -112,13 +207,47 @@ class Run {
     return start + price.latency;
   }
 
+  void skip(const Repetition& repetition) {
+    const std::int64_t times = (microbatches_ - executors_.front().forwards) / repetition.rounds();
+    const std::int64_t rounds = times * repetition.rounds();
+    const std::int64_t later = times * repetition.time(executors_);
+    for (Executor& stage : executors_) {
+      for (std::int64_t* count : {&stage.forwards, &stage.backwards, &stage.released}) *count += rounds;
+      for (std::int64_t* time : {&stage.free_at, &stage.down_free_at, &stage.up_free_at}) *time += later;
+      stage.inputs.delay(later);
+    }
+  }
+
+  // If no stage waits for anything any more.
+  [[nodiscard]] std::int64_t least_end() const {
+    std::int64_t end = 0;
+    for (const Executor& stage : executors_) {
+      const std::int64_t left = (microbatches_ - stage.forwards) * stage.forward +
+                                (microbatches_ - stage.backwards) * stage.backward +
+                                (microbatches_ - stage.released) * stage.weights;
+      end = std::max(end, stage.free_at + left + stage.behind);
+    }
+    return end;
+  }
+
   std::int64_t microbatches_;
   std::vector<Executor> executors_;
 };
 
-std::vector<std::int64_t> ends_of(const Program& program, const Chain& chain) {
-  if (program.is_interleaved()) return interleaved_ends(program, chain);
-  return program.blocking_transfers ? blocking_ends(program, chain) : Run(program, chain).ends();
+// [stage] ends of its last backward pass.
+std::int64_t synchronised(const Chain& chain, const std::vector<std::int64_t>& ends) {
+  std::int64_t last = 0;
+  for (std::size_t s = 0; s < ends.size(); ++s) {
+    const Candidate& stage = chain.stages[s].candidate;
+    last = std::max(last, ends[s] + stage.A - stage.T);
+  }
+  return last;
+}
+
+std::int64_t longest_step(const Chain& chain) {
+  std::int64_t longest = 0;
+  for (const ChainStage& stage : chain.stages) longest = std::max(longest, stage.candidate.o);
+  return longest;
 }
 
 // Of a stage, what it computes in an iteration, and in the passes that are its first and its last: those in front of
@@ -144,16 +273,11 @@ StageWork work_of(const Program& program, const ChainStage& stage) {
 
 }  // namespace
 
-std::int64_t timetable(const Program& program, const Chain& chain) {
-  const std::vector<std::int64_t> ends = ends_of(program, chain);
-  std::int64_t synchronised = 0;
-  std::int64_t optimizer = 0;
-  for (std::size_t s = 0; s < ends.size(); ++s) {
-    const Candidate& stage = chain.stages[s].candidate;
-    synchronised = std::max(synchronised, ends[s] + stage.A - stage.T);
-    optimizer = std::max(optimizer, stage.o);
-  }
-  return synchronised + optimizer;
+std::int64_t timetable(const Program& program, const Chain& chain, std::int64_t cutoff) {
+  const std::int64_t step = longest_step(chain);
+  if (program.is_interleaved()) return synchronised(chain, interleaved_ends(program, chain)) + step;
+  if (program.blocking_transfers) return synchronised(chain, blocking_ends(program, chain)) + step;
+  return Run(program, chain).end(cutoff - step) + step;
 }
 
 std::int64_t least_time(const Program& program, const Chain& chain) {

@@ -105,3 +105,28 @@ TEST_CASE("timetables are what the simulator says, and improved by local search 
   CHECK(found_beyond >= enough(100));
   CHECK(warmer >= enough(50));
 }
+
+TEST_CASE("a timetable of many microbatches is what the simulator says, and beyond a cutoff no more than that") {
+  std::mt19937_64 random(83);
+  int compared = 0;
+  int ended_early = 0;
+  for (int i = 0; i < cases(2000); ++i) {
+    Program program = random_program(random, {});
+    const ProgramResult result = solve(program, {});
+    program.microbatches = std::uniform_int_distribution<std::int64_t>(30, 400)(random);
+    INFO("case " << i);
+    for (Chain chain : result.chains) {
+      if (!evaluate(program, chain)) continue;
+      const std::int64_t time = timetable(program, chain);
+      REQUIRE(time == simulated(program, chain));
+      ++compared;
+      const std::int64_t cutoff = std::uniform_int_distribution<std::int64_t>(time / 2, time + time / 2)(random);
+      const std::int64_t until = timetable(program, chain, cutoff);
+      REQUIRE(until <= time);
+      REQUIRE(until >= std::min(time, cutoff));
+      ended_early += until < time ? 1 : 0;
+    }
+  }
+  CHECK(compared >= enough(1000));
+  CHECK(ended_early >= enough(100));
+}

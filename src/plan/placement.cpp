@@ -167,12 +167,12 @@ class ClassPool {
   // Indices of requests, by bin.
   using Bins = std::vector<std::vector<std::size_t>>;
 
-  // Requests of at least `least` and at most `bin` GPUs, which is what a bin has.
-  static Bins packed(const std::vector<Request>& requests, int least, int bin, std::size_t bins) {
+  // Requests of at least `least` and at most `most` GPUs in bins of so many.
+  static Bins packed(const std::vector<Request>& requests, int least, int most, int bin, std::size_t bins) {
     std::vector<std::size_t> chosen;
     std::vector<int> sizes;
     for (std::size_t i = 0; i < requests.size(); ++i) {
-      if (requests[i].gpus < least || requests[i].gpus > bin) continue;
+      if (requests[i].gpus < least || requests[i].gpus > most) continue;
       chosen.push_back(i);
       sizes.push_back(requests[i].gpus);
     }
@@ -185,12 +185,12 @@ class ClassPool {
   }
 
   [[nodiscard]] Bins packed_into_islands(const std::vector<Request>& requests) const {
-    return packed(requests, per_member_, per_island_gpus(), untouched_islands().size());
+    return packed(requests, per_member_, per_island_gpus(), per_island_gpus(), untouched_islands().size());
   }
 
   [[nodiscard]] Bins packed_into_members(const std::vector<Request>& requests) const {
     const auto free = static_cast<std::size_t>(std::ranges::count(members_, 0, &MemberState::used));
-    return packed(requests, 1, per_member_ - 1, free);
+    return packed(requests, 1, per_member_ - 1, per_member_, free);
   }
 
   [[nodiscard]] std::vector<int> untouched_islands() const {

@@ -103,6 +103,26 @@ TEST_CASE("stages of a replica share a member rather than replicas") {
   CHECK(plan.ranks[8].replica == 1);
 }
 
+TEST_CASE("shapes that only just fit are packed so that none is left without a place") {
+  // 4 + 3 + 3 + 2 + 2 + 2 of 16 A GPUs. One by one, close to each other, the last 2 would find 1 GPU on either host;
+  // 4 + 2 + 2 and 3 + 3 + 2 fill both.
+  World world = make_world();
+  std::vector<StageSpec> stages;
+  int last = 0;
+  for (const int gpus : {2, 4, 3, 2, 3, 2}) {
+    last = stages.size() == 5 ? 8 : last + 1;
+    stages.push_back({last, {{0, gpus, 12, strategy(1, 1, gpus)}}});
+  }
+  const LaunchPlan plan = make_plan(world, make_composition(world, 1, 12, 4, stages));
+  std::set<std::pair<std::string, int>> used;
+  for (int s = 0; s < 6; ++s) {
+    const auto own = gpus_of(plan, s);
+    used.insert(own.begin(), own.end());
+    CHECK(own.front().first == own.back().first);
+  }
+  CHECK(used.size() == 16);
+}
+
 TEST_CASE("predictions come from the partial plans, exposure from the stage") {
   World world = make_world();
   std::vector<StageSpec> stages{{4, {{0, 8, 4, strategy(1, 1, 4)}}}};

@@ -60,6 +60,11 @@ class FewestGpus {
 
   [[nodiscard]] std::int64_t labels_of_look() const { return walk_.options().label_budget / tuning_.look_share; }
 
+  // Of all types together no more than half.
+  [[nodiscard]] std::int64_t labels_of_type(std::size_t types) const {
+    return walk_.options().label_budget / std::max(tuning_.window_share, 2 * static_cast<std::int64_t>(types));
+  }
+
   // Twice what simulation has gained on closed forms so far. The less slack, the less a search has to rule out: plans
   // that are near each other are many.
   [[nodiscard]] double likely_slack() const {
@@ -97,19 +102,19 @@ class FewestGpus {
   void look_at_types() {
     const TypeNames types = fastest_first(model_, walk_.hierarchy().levels.front());
     if (types.size() < 2) return;
-    for (const std::string& type : types) look_at({type});
+    // What simulation gains on one says little of the others.
+    for (const std::string& type : types) look_at({type}, kSimulatedSlack, labels_of_type(types.size()));
     const std::size_t most = types.size() > 2 ? std::min(types.size(), most_in_pairs()) : 0;
     for (std::size_t b = 1; b < most; ++b) {
-      for (std::size_t a = 0; a < b; ++a) look_at({types[a], types[b]});
+      for (std::size_t a = 0; a < b; ++a) look_at({types[a], types[b]}, likely_slack(), labels_of_look());
     }
   }
 
   [[nodiscard]] std::size_t most_in_pairs() const { return static_cast<std::size_t>(tuning_.types_in_pairs); }
 
-  void look_at(const TypeNames& types) {
+  void look_at(const TypeNames& types, double slack, std::int64_t labels) {
     const std::int64_t fewer = plans_.empty() ? kNoLimit : some_ - 1;
-    if (fewer > too_few_ && take(search(fewer, likely_slack(), labels_of_look(), types), fewer, /*all_types=*/false))
-      halve(types);
+    if (fewer > too_few_ && take(search(fewer, slack, labels, types), fewer, /*all_types=*/false)) halve(types);
   }
 
   // One that is hard leaves labels for those after it.

@@ -65,7 +65,7 @@ struct ObjectiveTuning {
   double look_window = 0.5;             ///< from limit to limit of a first look: where the next one begins
   double window = 0.8;                  ///< and of windows that are searched to their ends
   std::int64_t look_share = 100;        ///< part of the labels for a search of the first look
-  std::int64_t window_share = 20;       ///< and for a window
+  std::int64_t window_share = 20;       ///< and for a window, or a type alone
   int types_in_pairs = 5;               ///< cheapest GPU types of which pairs are looked at
   int choices = 24;                     ///< limits of a choice of plans that are looked at
   int plans_to_show = 12;               ///< simulated where a time is to be made: any of them may make it

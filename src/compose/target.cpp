@@ -61,10 +61,10 @@ std::vector<cost::Degrees> common_degrees(const model::Model& model, const clust
   return degrees;
 }
 
-/// What is demanded of all stages, whatever the case.
 bool spreads_experts(const model::Model& model) { return model.job.allow.ep && traits_from(model, 0).experts > 0; }
 
-/// Those that bear on the model: of others nothing would be known of slices from their parts.
+/// What is demanded of all stages, whatever the case, as far as it bears on the model: with some demands parts say
+/// nothing of slices (parallelizer::are_inherited).
 Constraints common_demands(const Runtime& runtime, const model::Model& model) {
   const model::Job& job = model.job;
   Constraints constraints;

@@ -333,8 +333,11 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
       note_of(searched, options, planning.deadline(),
               why_taken(*simulated, taken, shortlist.size(), options.request.objective), fleet, model);
 
+  PlanOptions looks = options;
+  looks.search.spend =
+      planning.spending_of(planned.chosen < shortlist.size() ? shortlist[planned.chosen] : shortlist.front());
   if (looks_at_any_runtime(options, fleet)) {
-    const Nanoseconds fastest = look_without_rules(shortlist, fleet, model, options, progress);
+    const Nanoseconds fastest = look_without_rules(shortlist, fleet, model, looks, progress);
     if (fastest > Nanoseconds(0) && !options.search.deadline.is_missed()) {  // else it is no measure of the other
       std::string note = target_note(planned.plan, fastest, options.target);
       add_note(note, planned.plan.provenance.note);
@@ -343,7 +346,7 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
   }
 
   if (looks_at_runtimes(options, fleet)) {
-    planned.plan.provenance.runs_on = look_at_runtimes(shortlist, fleet, model, options, progress);
+    planned.plan.provenance.runs_on = look_at_runtimes(shortlist, fleet, model, looks, progress);
   }
 
   if (looks_at_measured(planned.plan, options)) {

@@ -126,6 +126,26 @@ std::optional<plan::LaunchPlan> Planning::scheduled(plan::LaunchPlan plan) const
   return plan;
 }
 
+std::optional<compose::SpendLimit> Planning::spending_of(const compose::Composition& taken) const {
+  using compose::Currency;
+  const objective::Request& request = options_.request;
+  switch (request.objective) {
+    case objective::Objective::kGpus: return compose::SpendLimit{Currency::kGpus, objective::gpus_of(taken)};
+    case objective::Objective::kCost:
+      return compose::SpendLimit{Currency::kMicroDollarsPerHour, objective::rate_of(taken, hierarchy_).value()};
+    case objective::Objective::kThroughput: break;
+  }
+  if (!request.budget) return std::nullopt;
+  return compose::SpendLimit{Currency::kMicroDollarsPerHour, request.budget->value()};
+}
+
+bool Planning::is_within(const std::optional<compose::SpendLimit>& limit,
+                         const compose::Composition& composition) const {
+  if (!limit) return true;
+  if (limit->currency == compose::Currency::kGpus) return objective::gpus_of(composition) <= limit->most;
+  return objective::rate_of(composition, hierarchy_).value() <= limit->most;
+}
+
 std::optional<Nanoseconds> Planning::simulated_time(const compose::Composition& composition) const {
   const auto candidate = assemble(composition);
   if (!candidate || !reasons_against(*candidate, options_.target).empty()) return std::nullopt;
@@ -175,11 +195,13 @@ void make_searches(const cluster::Fleet& fleet, const model::Model& model, const
     make_searches(fleet, model, for_colocated(options, found.best.front().closed_form), progress);
   }
   const std::vector<compose::Composition> near = found.shortlist();
+  PlanOptions looks = options;
+  looks.search.spend = planning.spending_of(near.front());
   if (looks_at_runtimes(options, fleet)) {
-    static_cast<void>(look_at_runtimes(near, fleet, model, options, progress));
+    static_cast<void>(look_at_runtimes(near, fleet, model, looks, progress));
   }
   if (looks_at_any_runtime(options, fleet)) {
-    static_cast<void>(look_without_rules(near, fleet, model, options, progress));
+    static_cast<void>(look_without_rules(near, fleet, model, looks, progress));
   }
 }
 

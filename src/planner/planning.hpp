@@ -35,6 +35,14 @@ class Planning {
     return zero_bubble_deadline_.is_missed() ? zero_bubble_deadline_ : options_.search.deadline;
   }
 
+  /// What plans may spend that are compared with this one, which was taken for what was asked; nullopt: whatever they
+  /// like.
+  [[nodiscard]] std::optional<compose::SpendLimit> spending_of(const compose::Composition& taken) const;
+
+  /// Whether it spends no more.
+  [[nodiscard]] bool is_within(const std::optional<compose::SpendLimit>& limit,
+                               const compose::Composition& composition) const;
+
   /// nullopt: the target cannot run it, or it does not finish.
   [[nodiscard]] std::optional<Nanoseconds> simulated_time(const compose::Composition& composition) const;
 

@@ -88,6 +88,7 @@ class TargetLook {
     const bool is_free = runtime::runtime_of(options_.target).semantics.warmup == runtime::Warmup::kFree;
     AtHand known;
     for (const compose::Composition& composition : near) {
+      if (!planning_.is_within(options_.search.spend, composition)) continue;
       const auto plan = planning_.assemble(is_free ? composition : with_classic_warmup(composition));
       if (!plan || !reasons_against(*plan, options_.target).empty()) continue;
       const simulate::Result result = simulate::simulate(simulate::schedule_of(*plan));

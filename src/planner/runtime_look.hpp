@@ -1,9 +1,9 @@
 // What other targets would make of a job than the one that it was planned for: each runtime, if it was planned for
 // none, and none in particular, if it was planned for one. Goes in: plans at hand, the best one and those near it.
-// Comes out: the time of a plan for each, under its own semantics. A look takes a share of the search's time: only
-// plans that are faster than those at hand are of interest, as far as the target can run these, with few labels,
-// without timetables. Where a runtime has one set of degrees for all stages, only those that the plans at hand use are
-// tried, by the built-in parallelizer. `--target` looks at all of them.
+// Comes out: the time of a plan for each, under its own semantics, that spends no more than the options let it. A look
+// takes a share of the search's time: only plans that are faster than those at hand are of interest, as far as the
+// target can run these, with few labels, without timetables. Where a runtime has one set of degrees for all stages,
+// only those that the plans at hand use are tried, by the built-in parallelizer. `--target` looks at all of them.
 #pragma once
 
 #include <vector>

@@ -125,15 +125,15 @@ class Repetition {
 class Run {
  public:
   Run(const Program& program, const Chain& chain) : microbatches_(program.microbatches) {
-    std::int64_t before = 1;
+    std::int64_t before = microbatches_;  // held by the stage in front
     for (std::size_t s = 0; s < chain.stages.size(); ++s) {
       const Candidate& plan = chain.stages[s].candidate;
-      Executor executor{.inputs = Inputs(before)};
+      Executor executor{.inputs = Inputs(s == 0 ? 0 : before)};
       executor.forward = plan.F;
       executor.backward = plan.passage() - plan.F;
       executor.weights = plan.W;
       executor.behind = plan.A - plan.T;
-      executor.in_flight = before = std::min(chain.in_flight[s], microbatches_);
+      executor.in_flight = before = std::min(chain.in_flight[s], before);
       executor.most_held = std::max(chain.in_flight[s], plan.n_max);
       if (s + 1 < chain.stages.size()) executor.next = boundary_after(program, chain, s);
       executors_.push_back(std::move(executor));

@@ -69,6 +69,8 @@ class TargetLook {
   TargetLook(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
              const compose::ProgressCallback& progress)
       : options_(options), planning_(fleet, model, options_, progress) {}
+  TargetLook(const TargetLook&) = delete;  // the planning refers to its options
+  TargetLook& operator=(const TargetLook&) = delete;
 
   /// The time of its fastest plan, as simulated, the plans at hand among them; 0: there is none. What it finds is at
   /// hand for the next look.

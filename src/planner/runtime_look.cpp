@@ -1,6 +1,7 @@
 #include "runtime_look.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "options.hpp"
@@ -115,6 +116,12 @@ Nanoseconds fastest_for(std::vector<compose::Composition>& near, const cluster::
   return TargetLook(fleet, model, options, progress).fastest(near);
 }
 
+const char* none_found(const std::optional<compose::SpendLimit>& limit) {
+  if (!limit) return "no plan was found";
+  const bool counts_gpus = limit->currency == compose::Currency::kGpus;
+  return counts_gpus ? "no plan on so few GPUs was found" : "no plan for so few dollars was found";
+}
+
 plan::RuntimeLook look_at(const runtime::Runtime& runtime, std::vector<compose::Composition>& near,
                           const cluster::Fleet& fleet, const model::Model& model, PlanOptions options,
                           const compose::ProgressCallback& progress) {
@@ -127,7 +134,7 @@ plan::RuntimeLook look_at(const runtime::Runtime& runtime, std::vector<compose::
   const Deadline& deadline = options.search.deadline;
   if (!deadline.has_passed()) look.iteration = fastest_for(near, fleet, model, options, progress);
   if (look.iteration == Nanoseconds(0)) {
-    look.why_not = deadline.is_missed() ? "no plan was found in time" : "no plan was found";
+    look.why_not = deadline.is_missed() ? "no plan was found in time" : none_found(options.search.spend);
   }
   return look;
 }

@@ -77,11 +77,12 @@ std::string target_note(const plan::LaunchPlan& plan, Nanoseconds without_rules,
   constexpr double kShown = 0.0005;
   const double own = to_seconds(plan.predicted.iteration);
   const double other = to_seconds(without_rules);
-  if (own / other - 1 < kShown) {
+  const double cost = own / other - 1;
+  if (cost < kShown) {
     return fmt::format("a first look found nothing faster without the limits of {}", to_string(target));
   }
   return fmt::format("target {} costs at least {:.1f} %: {:.4g} s an iteration, {:.4g} s where no runtime sets limits",
-                     to_string(target), (own / other - 1) * 100, own, other);
+                     to_string(target), cost * 100, own, other);
 }
 
 std::string colocated_note(const plan::LaunchPlan& chain, const plan::LaunchPlan& colocated) {
@@ -333,9 +334,8 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
       note_of(searched, options, planning.deadline(),
               why_taken(*simulated, taken, shortlist.size(), options.request.objective), fleet, model);
 
-  PlanOptions looks = options;
-  looks.search.spend =
-      planning.spending_of(planned.chosen < shortlist.size() ? shortlist[planned.chosen] : shortlist.front());
+  const PlanOptions looks =
+      planning.no_dearer_than(planned.chosen < shortlist.size() ? shortlist[planned.chosen] : shortlist.front());
   if (looks_at_any_runtime(options, fleet)) {
     const Nanoseconds fastest = look_without_rules(shortlist, fleet, model, looks, progress);
     if (fastest > Nanoseconds(0) && !options.search.deadline.is_missed()) {  // else it is no measure of the other

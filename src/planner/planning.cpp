@@ -29,6 +29,12 @@ Deadline deadline_of_searches(const Deadline& whole) {
   return Deadline([whole, share] { return share.has_passed() || whole.has_passed(); }, whole.seconds());
 }
 
+std::int64_t spent_by(const compose::Composition& composition, compose::Currency currency,
+                      const cluster::IslandHierarchy& hierarchy) {
+  if (currency == compose::Currency::kGpus) return objective::gpus_of(composition);
+  return objective::rate_of(composition, hierarchy).value();
+}
+
 }  // namespace
 
 Planning::Planning(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
@@ -126,24 +132,22 @@ std::optional<plan::LaunchPlan> Planning::scheduled(plan::LaunchPlan plan) const
   return plan;
 }
 
-std::optional<compose::SpendLimit> Planning::spending_of(const compose::Composition& taken) const {
-  using compose::Currency;
+PlanOptions Planning::no_dearer_than(const compose::Composition& taken) const {
   const objective::Request& request = options_.request;
-  switch (request.objective) {
-    case objective::Objective::kGpus: return compose::SpendLimit{Currency::kGpus, objective::gpus_of(taken)};
-    case objective::Objective::kCost:
-      return compose::SpendLimit{Currency::kMicroDollarsPerHour, objective::rate_of(taken, hierarchy_).value()};
-    case objective::Objective::kThroughput: break;
+  PlanOptions options = options_;
+  if (request.objective != objective::Objective::kThroughput) {
+    const bool counts_gpus = request.objective == objective::Objective::kGpus;
+    const auto currency = counts_gpus ? compose::Currency::kGpus : compose::Currency::kMicroDollarsPerHour;
+    options.search.spend = {currency, spent_by(taken, currency, hierarchy_)};
+  } else if (request.budget) {
+    options.search.spend = {compose::Currency::kMicroDollarsPerHour, request.budget->value()};
   }
-  if (!request.budget) return std::nullopt;
-  return compose::SpendLimit{Currency::kMicroDollarsPerHour, request.budget->value()};
+  return options;
 }
 
-bool Planning::is_within(const std::optional<compose::SpendLimit>& limit,
-                         const compose::Composition& composition) const {
-  if (!limit) return true;
-  if (limit->currency == compose::Currency::kGpus) return objective::gpus_of(composition) <= limit->most;
-  return objective::rate_of(composition, hierarchy_).value() <= limit->most;
+bool Planning::is_affordable(const compose::Composition& composition) const {
+  const auto& limit = options_.search.spend;
+  return !limit || spent_by(composition, limit->currency, hierarchy_) <= limit->most;
 }
 
 std::optional<Nanoseconds> Planning::simulated_time(const compose::Composition& composition) const {
@@ -173,14 +177,6 @@ PlanOptions for_colocated(PlanOptions options, Nanoseconds closed_form) {
   return options;
 }
 
-PlanOptions for_any_runtime(PlanOptions options) {
-  options.target = runtime::Target::kGeneric;
-  options.search.schedule.reset();
-  options.look_at_runtimes = false;
-  options.choose = {};
-  return options;
-}
-
 void make_searches(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,
                    const compose::ProgressCallback& progress) {
   if (const auto own = as_run(model, options)) return make_searches(fleet, own->model(), own->options(), progress);
@@ -195,8 +191,7 @@ void make_searches(const cluster::Fleet& fleet, const model::Model& model, const
     make_searches(fleet, model, for_colocated(options, found.best.front().closed_form), progress);
   }
   const std::vector<compose::Composition> near = found.shortlist();
-  PlanOptions looks = options;
-  looks.search.spend = planning.spending_of(near.front());
+  const PlanOptions looks = planning.no_dearer_than(near.front());
   if (looks_at_runtimes(options, fleet)) {
     static_cast<void>(look_at_runtimes(near, fleet, model, looks, progress));
   }

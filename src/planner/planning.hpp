@@ -35,13 +35,12 @@ class Planning {
     return zero_bubble_deadline_.is_missed() ? zero_bubble_deadline_ : options_.search.deadline;
   }
 
-  /// What plans may spend that are compared with this one, which was taken for what was asked; nullopt: whatever they
-  /// like.
-  [[nodiscard]] std::optional<compose::SpendLimit> spending_of(const compose::Composition& taken) const;
+  /// The options for plans that are compared with this one, which was taken for what was asked: where that limits
+  /// spending, they spend no more.
+  [[nodiscard]] PlanOptions no_dearer_than(const compose::Composition& taken) const;
 
-  /// Whether it spends no more.
-  [[nodiscard]] bool is_within(const std::optional<compose::SpendLimit>& limit,
-                               const compose::Composition& composition) const;
+  /// Whether it spends no more than the options let it.
+  [[nodiscard]] bool is_affordable(const compose::Composition& composition) const;
 
   /// nullopt: the target cannot run it, or it does not finish.
   [[nodiscard]] std::optional<Nanoseconds> simulated_time(const compose::Composition& composition) const;
@@ -76,9 +75,6 @@ class Planning {
 
 /// Such a plan is planned with these: it is of interest where its closed form is smaller.
 [[nodiscard]] PlanOptions for_colocated(PlanOptions options, Nanoseconds closed_form);
-
-/// The plan that a target's is compared with is planned with these.
-[[nodiscard]] PlanOptions for_any_runtime(PlanOptions options);
 
 /// The searches that make_plan makes, and nothing else: for options.cache.
 void make_searches(const cluster::Fleet& fleet, const model::Model& model, const PlanOptions& options,

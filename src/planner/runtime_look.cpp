@@ -27,9 +27,10 @@ std::vector<cost::Degrees> degrees_of(const std::vector<compose::Composition>& p
   return {degrees.begin(), degrees.end()};
 }
 
-/// Of a look at any target.
+/// Of a look at no runtime in particular.
 PlanOptions look_options(PlanOptions options) {
-  options = for_any_runtime(std::move(options));
+  options.target = runtime::Target::kGeneric;
+  options.search.schedule.reset();
   options.search.relaxed_bound = Nanoseconds(0);  // nobody asks how far a look is from the best
   options.search.label_budget = std::min(options.search.label_budget, kLabels);
   options.search.accepted_gap = std::max(options.search.accepted_gap, kGoodEnough);
@@ -91,7 +92,7 @@ class TargetLook {
     const bool is_free = runtime::runtime_of(options_.target).semantics.warmup == runtime::Warmup::kFree;
     AtHand known;
     for (const compose::Composition& composition : near) {
-      if (!planning_.is_within(options_.search.spend, composition)) continue;
+      if (!planning_.is_affordable(composition)) continue;
       const auto plan = planning_.assemble(is_free ? composition : with_classic_warmup(composition));
       if (!plan || !reasons_against(*plan, options_.target).empty()) continue;
       const simulate::Result result = simulate::simulate(simulate::schedule_of(*plan));

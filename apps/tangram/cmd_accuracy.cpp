@@ -207,8 +207,8 @@ Expected<AccuracyInputs> load_inputs(const AccuracyArguments& arguments, const C
   return inputs;
 }
 
-Expected<cluster::ExchangeMethods> methods_without(const std::vector<std::string>& words) {
-  cluster::ExchangeMethods methods;
+Expected<cluster::ExecutionMethods> methods_without(const std::vector<std::string>& words) {
+  cluster::ExecutionMethods methods;
   for (const std::string& word : words) {
     if (word == "hierarchical") {
       methods.hierarchical = false;

@@ -17,6 +17,7 @@
 #include "reason.hpp"
 #include "tangram/cost/compute.hpp"
 #include "tangram/runtime/runtime.hpp"
+#include "words.hpp"
 
 namespace tangram::accuracy {
 namespace {
@@ -305,6 +306,18 @@ void shard_eagerly(Experiment& experiment) {
   }
 }
 
+/// XLA removes what nothing reads; torch.utils.checkpoint without re-entrance, which torchtitan applies, stops early.
+bool stops_early(const Measurement& m) { return is_compiled(m) || names_any(software_of(m), {"torchtitan"}); }
+
+void set_methods(Experiment& experiment, const Measurement& m) {
+  for (Stage& stage : experiment.stages) {
+    for (Part& part : stage.parts) {
+      part.shape.methods.scheduled = is_compiled(m);
+      part.shape.methods.early_stop = stops_early(m);
+    }
+  }
+}
+
 /// Published pipelines ran under Megatron-LM or what was made of it. Interleaved, its transfers run beside the passes.
 bool stops_for_transfers(const Measurement& m) {
   const runtime::Semantics semantics = runtime::runtime_of(runtime::Target::kMegatron).semantics;
@@ -319,7 +332,7 @@ int planned_zero(const Measurement& m, std::size_t stages) {
 
 }  // namespace
 
-void restrict_methods(Experiment& experiment, const cluster::ExchangeMethods& methods) {
+void restrict_methods(Experiment& experiment, const cluster::ExecutionMethods& methods) {
   for (Stage& stage : experiment.stages) {
     for (Part& part : stage.parts) {
       part.shape.methods.hierarchical &= methods.hierarchical;
@@ -357,6 +370,7 @@ Expected<Experiment> express(const Measurement& printed, std::span<const cluster
   if (auto wrong = place_encoder(experiment, *m, *layout, *machine)) return fail(*wrong);
   if (auto wrong = cut_model(experiment, *m)) return fail(*wrong);
   if (shards_eagerly(*m, device)) shard_eagerly(experiment);
+  set_methods(experiment, *m);
   experiment.keeps_both_gradients = keeps_both_gradients(*m, experiment.model.job);
   experiment.communicators = communicators_counted(*m, experiment);
   return experiment;

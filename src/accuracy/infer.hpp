@@ -37,6 +37,8 @@ inline constexpr std::string_view kMegatronDeepSpeed = "Megatron-DeepSpeed";
 /// The framework and the source: what names the software that ran.
 [[nodiscard]] std::string software_of(const Measurement& measurement);
 [[nodiscard]] bool names_megatron_bridge(std::string_view software);
+/// Trainers whose whole step XLA compiles.
+[[nodiscard]] bool is_compiled(const Measurement& measurement);
 
 [[nodiscard]] DType find_precision(const Measurement& measurement, const cluster::GpuType& device);
 [[nodiscard]] bool uses_fused_attention(const Measurement& measurement, const cluster::GpuType& device);

@@ -11,6 +11,8 @@ bool names_megatron_bridge(std::string_view software) {
   return names_any(software, {"megatron bridge", "megatron-bridge"});
 }
 
+bool is_compiled(const Measurement& m) { return names_any(software_of(m), {"maxtext", "paxml", "jax"}); }
+
 namespace {
 
 /// As printed.

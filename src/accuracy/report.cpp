@@ -27,7 +27,7 @@ std::vector<double> average_ranks(const std::vector<double>& values) {
 }
 
 Line judge_one(Measurement measurement, std::span<const cluster::GpuType> devices, const cost::ProfileSet& profiles,
-               const cluster::ExchangeMethods& methods) {
+               const cluster::ExecutionMethods& methods) {
   Line line;
   line.measurement = std::move(measurement);
   auto experiment = express(line.measurement, devices);
@@ -86,7 +86,7 @@ std::string gpus_of(const Measurement& measurement) {
 }  // namespace
 
 std::vector<Line> judge(std::vector<Measurement> measurements, std::span<const cluster::GpuType> devices,
-                        const cost::ProfileSet& profiles, const cluster::ExchangeMethods& methods) {
+                        const cost::ProfileSet& profiles, const cluster::ExecutionMethods& methods) {
   std::vector<Line> lines;
   lines.reserve(measurements.size());
   for (Measurement& measurement : measurements) {

@@ -300,6 +300,18 @@ double dense_seconds(const Context& c, double columns, const model::Job& job) {
   return host_bound(part, c.rates, job.blocking_launches).forward + tensor_exchange(c);
 }
 
+/// Forward, of a dense feed-forward what no backward pass reads: its last product, and its exchange where that is waited
+/// for. What experts give is read, for the gradients of their weights in the sum.
+double unread_seconds(const Context& c, const model::Job& job) {
+  const cluster::ExecutionMethods& methods = c.exchanges.shape.methods;
+  if (!methods.early_stop || c.block.feed_forward.is_moe() || c.local.dense <= 0) return 0;
+  const double product = linear(c, c.local.tokens, c.local.dense, c.local.hidden).forward;
+  if (job.overlap_tp) return product;
+  const double bytes = c.local.element * c.local.tokens * c.local.hidden;
+  const Collective last = c.degrees.sequence_parallel ? Collective::kReduceScatter : Collective::kAllReduce;
+  return product + c.exchanges.seconds(last, bytes, c.exchanges.groups.tensor);
+}
+
 /// What selective recompute runs again.
 double selective_seconds(const Context& c, const MixerTime& mixer, const Passes& routed, const ExpertExchange& exchange,
                          const model::Job& job) {
@@ -312,7 +324,9 @@ double selective_seconds(const Context& c, const MixerTime& mixer, const Passes&
   }
   if (again.has(RecomputeModule::kCoreAttention)) seconds += mixer.core.forward;
   if (again.has(RecomputeModule::kLatentUp)) seconds += mixer.latent_up;
-  if (again.has(RecomputeModule::kFeedForward)) seconds += dense_seconds(c, c.local.dense, job);
+  if (again.has(RecomputeModule::kFeedForward)) {
+    seconds += std::max(0.0, dense_seconds(c, c.local.dense, job) - unread_seconds(c, job));
+  }
   if (again.has(RecomputeModule::kExperts)) {
     return seconds + dense_seconds(c, c.local.shared, job) + expert_seconds(c, routed, job) + exchange.routes +
            exchange.tensor;
@@ -360,7 +374,7 @@ Passes resampler_attention(const model::Connector& connector, double element, do
 
 void drop_backward(BlockTime& time) {
   for (Passes* passes : {&time.compute, &time.communication, &time.tensor, &time.overlapped}) passes->backward = 0;
-  time.selective_compute = 0;
+  time.selective_compute = time.unread = 0;
 }
 
 /// A block's compute as long as the host lets it take.
@@ -427,6 +441,7 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   const int regions = (block.mixes() ? 1 : 0) + (columns > 0 && !block.parallel_attention ? 1 : 0);
   const ExpertExchange experts_exchange = block.feed_forward.is_moe() ? expert_exchange(c, job) : ExpertExchange{};
   time.selective_compute = selective_seconds(c, mixer, routed, experts_exchange, job);
+  time.unread = unread_seconds(c, job);
   const double tensor = regions * tensor_exchange(c) + experts_exchange.tensor;
   const Passes travel = context_exchange(c);
   const double hiding = shape.methods.overlapped ? (degrees.cp - 1.0) / degrees.cp : 0;

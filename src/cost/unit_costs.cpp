@@ -15,16 +15,17 @@ void set_time(UnitCost& unit, const BlockTime& time) {
   unit.forward = time.compute.forward + time.communication.forward;
   unit.backward = time.compute.backward + time.communication.backward;
   unit.recompute_selective = time.selective_compute;
-  unit.recompute_full = unit.forward;
+  unit.recompute_full = std::max(0.0, unit.forward - time.unread);
 }
 
 /// Measured times in place of the modelled ones; `time` becomes what they say of compute, for what hides under it.
 void set_measured(UnitCost& unit, BlockTime& time, const Measured& measured) {
   const bool includes = measured.includes_tp_communication;
   const Passes inside = includes ? time.tensor : Passes{};
+  const double again = unit.forward > 0 ? unit.recompute_full / unit.forward : 1;
   unit.forward = measured.time.forward + (time.communication.forward - inside.forward);
   unit.backward = measured.time.backward + (time.communication.backward - inside.backward);
-  unit.recompute_full = unit.forward;
+  unit.recompute_full = again * unit.forward;
   const Passes compute{std::max(0.0, measured.time.forward - inside.forward),
                        std::max(0.0, measured.time.backward - inside.backward)};
   if (time.compute.forward > 0) unit.recompute_selective *= compute.forward / time.compute.forward;
@@ -108,11 +109,12 @@ void set_zero(UnitCost& unit, const BlockTime& time, const model::Job& job, cons
   const double share = units.shape.methods.overlapped ? 1 : 0;
   const double forward = share * (time.compute.forward - time.overlapped.forward);
   const double backward = share * (time.compute.backward - time.overlapped.backward);
-  unit.zero3_gather = seconds_beside(gather, forward, kShardedExposure);
+  const double exposure = units.shape.methods.scheduled ? kOverlapLoss : kShardedExposure;
+  unit.zero3_gather = seconds_beside(gather, forward, exposure);
   if (unit.backward <= 0) return;  // nothing is gathered for it again
-  unit.zero3_backward = seconds_beside(gather + scatter, backward, kShardedExposure);
+  unit.zero3_backward = seconds_beside(gather + scatter, backward, exposure);
   if (!units.shape.methods.gathered_once) unit.zero3_recompute = unit.zero3_gather;
-  unit.zero2_scatter = seconds_beside(scatter, backward, kShardedExposure);
+  unit.zero2_scatter = seconds_beside(scatter, backward, exposure);
 }
 
 /// Gradients that kernels of their own add to the main ones: converted to wider ones (read, written wide), as

@@ -35,8 +35,8 @@
 //   gradients   of microbatches are added up by the weight-gradient products on Hopper and later, under FSDP and with
 //               sequence parallelism (Megatron-LM got both in 2022), by kernels of their own in the software of earlier
 //               machines; DeepSpeed's bf16 optimizer (runtime/bf16_optimizer.py), which adds up in fp32, keeps the
-//               16-bit gradients as well. Main gradients are of the type that is printed, and of 16 bits in
-//               Megatron-Bridge's recipes for performance
+//               16-bit gradients as well. Main gradients are of the type that is printed, and of 16 bits in NeMo's
+//               and Megatron-Bridge's recipes for performance
 //   optimizer   Adam, with moments as printed (optimizer_moments), in bf16 in Megatron-Bridge's recipes of DeepSeek-V3
 //               and Moonlight, else in fp32
 //   groups      of microbatches that pass a virtual stage in a row as printed, else as many as stages
@@ -48,7 +48,10 @@
 //   dropout     not on Hopper and later: large models train without by then
 //   recompute   as printed: "selective-op", which keeps every second product, is half of the blocks in full and the
 //               others' norms; "full 24/52 layers" that part of the blocks; modules as Megatron-Core calls them, with
-//               no names the core of attention; of operators the four of the attention core first, then whole blocks
+//               no names the core of attention; of operators the four of the attention core first, then whole blocks.
+//               Under XLA and torchtitan what backward does not read is left out (torch.utils.checkpoint without
+//               re-entrance stops early)
+//   compiled     XLA schedules the exchanges of MaxText and PaxML: ZeRO's lose what kernels beside them lose, no more
 //   sharding    as printed, else ZeRO-1 under Megatron-Bridge, as in all of its recipes. FSDP (ZeRO-3) inside a
 //               pipeline keeps parameters gathered and gradients whole until the last microbatch (torchtitan's
 //               default), as ZeRO-1 does; over as many data-parallel ranks as printed, neighbours, and the shards of
@@ -145,7 +148,7 @@ struct Experiment {
 };
 
 /// The same run by software without some of its ways to make exchanges short.
-void restrict_methods(Experiment& experiment, const cluster::ExchangeMethods& methods);
+void restrict_methods(Experiment& experiment, const cluster::ExecutionMethods& methods);
 
 /// Expected errors carry the reason in `message`. `devices`: GPU types by catalogue name.
 [[nodiscard]] Expected<Experiment> express(const Measurement& measurement, std::span<const cluster::GpuType> devices);

@@ -59,7 +59,7 @@ struct MemoryVerdicts {
 
 /// Predicts each measurement. O(rows); independent of each other. Without one of `methods` it shows what that brings.
 [[nodiscard]] std::vector<Line> judge(std::vector<Measurement> measurements, std::span<const cluster::GpuType> devices,
-                                      const cost::ProfileSet& profiles, const cluster::ExchangeMethods& methods = {});
+                                      const cost::ProfileSet& profiles, const cluster::ExecutionMethods& methods = {});
 
 [[nodiscard]] MemoryVerdicts verdicts_of(std::span<const Line> lines);
 

@@ -72,13 +72,15 @@ struct IslandHierarchy {
 /// pair. tolerance: largest relative difference of any metric inside an island, in [0, 1).
 [[nodiscard]] IslandHierarchy find_islands(const Fleet& fleet, double tolerance);
 
-/// What software does to make exchanges short. All of it is what NCCL and the frameworks do; without one of them the
-/// model shows what it brings.
-struct ExchangeMethods {
+/// What software does to save time, whatever the job. The first three are what NCCL and the runtimes of today do; without
+/// one of them the model shows what it brings. The others some trainers do that measurements are of.
+struct ExecutionMethods {
   bool hierarchical = true;   ///< collectives over several members run inside them first
   bool overlapped = true;     ///< exchanges run beside compute where nothing waits for them
   bool gathered_once = true;  ///< ZeRO-3 gathers in place, once for a recomputed pass and the backward pass after it
-  bool operator==(const ExchangeMethods&) const = default;
+  bool scheduled = false;     ///< a compiler that sees the whole step puts ZeRO's exchanges beside compute
+  bool early_stop = false;    ///< recompute leaves out what backward does not read
+  bool operator==(const ExecutionMethods&) const = default;
 };
 
 /// GPUs on which one stage runs: `nodes` members (or parts of members) with `per_node` GPUs each.
@@ -88,7 +90,7 @@ struct DeviceShape {
   int per_node = 1;
   Link intra;  ///< between GPUs of a member, per GPU
   Link inter;  ///< between the members, per member, already reduced to this shape's share of the network cards
-  ExchangeMethods methods = {};
+  ExecutionMethods methods = {};
 
   [[nodiscard]] int gpus() const { return nodes * per_node; }
   bool operator==(const DeviceShape&) const = default;

@@ -32,6 +32,7 @@ struct BlockTime {
   Passes tensor;                 ///< of it, what tensor and expert-tensor parallelism exchange
   Passes overlapped;             ///< compute that already hides the ring; nothing else can hide under it
   double selective_compute = 0;  ///< what selective recompute runs again
+  double unread = 0;             ///< forward, what full recompute leaves out (ExecutionMethods::early_stop)
 };
 
 /// The block without its connector. Of backward what its gradients ask for: no product for weights that are not

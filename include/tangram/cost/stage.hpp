@@ -22,7 +22,7 @@ namespace tangram::cost {
 /// Of ZeRO's gathers and scatters beside compute this share stays exposed: prefetching reaches one unit ahead, kernels
 /// of both share the device. Fitted with the A100's rates to the FSDP rows of llm-foundry (scripts/calibrate); where
 /// they outlast the compute, what sticks out is exposed as well. What already hides context parallelism's ring hides
-/// nothing else.
+/// nothing else. Under a compiler's schedule (ExecutionMethods::scheduled) kOverlapLoss stays exposed.
 inline constexpr double kShardedExposure = 0.80;
 
 /// One block (or the embedding, or the head) at given degrees and samples; per microbatch and GPU.

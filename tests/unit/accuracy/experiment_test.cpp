@@ -316,10 +316,34 @@ TEST_CASE("what software did without stays away, and can be taken away") {
   CHECK(methods.hierarchical);
   restrict_methods(experiment, {});
   CHECK_FALSE(methods.overlapped);
-  cluster::ExchangeMethods flat;
+  cluster::ExecutionMethods flat;
   flat.hierarchical = false;
   restrict_methods(experiment, flat);
   CHECK_FALSE(methods.hierarchical);
   m.precision = "bf16";
-  CHECK(fixtures::expressed(m).stages.front().parts.front().shape.methods == cluster::ExchangeMethods{});
+  CHECK(fixtures::expressed(m).stages.front().parts.front().shape.methods == cluster::ExecutionMethods{});
+}
+
+TEST_CASE("trainers that are compiled as a whole schedule exchanges, and stop recompute early, as torchtitan does") {
+  Measurement m = fixtures::complete();
+  const auto methods = [&] { return fixtures::expressed(m).stages.front().parts.front().shape.methods; };
+  m.framework = "MaxText (JAX)";
+  CHECK(methods().scheduled);
+  CHECK(methods().early_stop);
+  m.framework = "torchtitan";
+  CHECK_FALSE(methods().scheduled);
+  CHECK(methods().early_stop);
+  m.framework = "Megatron-LM";
+  CHECK_FALSE(methods().early_stop);
+}
+
+TEST_CASE("NVIDIA's recipes for performance add gradients up in 16 bits, but where XLA compiles them") {
+  Measurement m = fixtures::complete();
+  m.source = "NVIDIA DGX Cloud benchmarking recipes v25.04 nemotron/README.md";
+  CHECK(fixtures::expressed(m).model.job.gradient_bytes == 2);
+  m.gradient_dtype = "fp32";
+  CHECK(fixtures::expressed(m).model.job.gradient_bytes == 4);
+  m.gradient_dtype = "";
+  m.framework = "MaxText (JAX)";
+  CHECK(fixtures::expressed(m).model.job.gradient_bytes == 4);
 }

@@ -257,6 +257,47 @@ TEST_CASE("ZeRO-3 exposes what compute cannot hide") {
   CHECK(to_seconds(sharded.backward - plain.backward) == Approx(block.zero3_backward).epsilon(1e-5));
 }
 
+TEST_CASE("a compiler's schedule leaves ZeRO-3 the loss of what runs side by side") {
+  const model::Model model = small_model(1);
+  cluster::DeviceShape shape = shape_of(round_gpu(), 1, 2);
+  shape.intra = {1_GBps, 3_us};
+  const BlockTime time = block_time(model.types.front(), model.job, data(2), 1, shape);
+  shape.methods.scheduled = true;
+  const UnitCost block = units_of(model, shape, data(2), 2).blocks.front();
+  const double gather = collective_seconds(Collective::kAllGather, 2 * block.shared_parameters, {2, 1, 1}, shape);
+  CHECK(block.zero3_gather == Approx(gather - (1 - kOverlapLoss) * time.compute.forward));
+}
+
+TEST_CASE("recompute that stops early leaves out the last product of a dense feed-forward") {
+  model::Model model = small_model(1);
+  model.job.recompute_modules = {model::RecomputeModule::kFeedForward};
+  cluster::DeviceShape shape = shape_of(round_gpu(), 1, 2);
+  const Degrees tensor{.tp = 2};
+  const UnitCost whole = units_of(model, shape, tensor, 2).blocks.front();
+  CHECK(whole.recompute_full == whole.forward);
+  shape.methods.early_stop = true;
+  const UnitCost early = units_of(model, shape, tensor, 2).blocks.front();
+  const model::BlockType& block = model.types.front();
+  const LocalBlock local = local_block(block, model.job, tensor, 2);
+  const DeviceRates rates = device_rates(shape.device, model.job);
+  const double product = linear_seconds(local.tokens, local.dense, local.hidden, 1, local.element,
+                                        static_cast<double>(model.job.gradient_bytes), rates.matrix, rates, {})
+                             .forward;
+  const double exchange =
+      collective_seconds(Collective::kAllReduce, local.element * local.tokens * local.hidden, {2, 1, 1}, shape);
+  CHECK(early.recompute_full == Approx(whole.recompute_full - product - exchange));
+  CHECK(early.recompute_selective == Approx(whole.recompute_selective - product - exchange));
+  CHECK(early.forward == whole.forward);
+  CHECK(early.backward == whole.backward);
+  // Backward reads what experts give.
+  model::FeedForward& feed_forward = model.types.front().feed_forward;
+  feed_forward.experts = 4;
+  feed_forward.experts_per_token = 2;
+  feed_forward.expert_hidden = feed_forward.hidden;
+  const UnitCost experts = units_of(model, shape, data(2), 2).blocks.front();
+  CHECK(experts.recompute_full == experts.forward);
+}
+
 TEST_CASE("ZeRO-3 without overlap exposes its whole exchange") {
   cluster::DeviceShape shape = shape_of(round_gpu(), 1, 4);
   const model::Model model = small_model(1);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -42,7 +43,7 @@ class FewestGpus {
     look_at_types();
     if (plans_.empty() && !take(search(kNoLimit, kSimulatedSlack, kNoLimit), kNoLimit)) return nothing();
     proven_ = std::min(too_few_, some_ - 1);
-    halve({});
+    halve_all();
     try_fewer();
     if (limit_ != some_) take_fastest();
     return conclude();
@@ -112,26 +113,35 @@ class FewestGpus {
 
   [[nodiscard]] std::size_t most_in_pairs() const { return static_cast<std::size_t>(tuning_.types_in_pairs); }
 
+  // The labels are for its first search and the bisection behind it together.
   void look_at(const TypeNames& types, double slack, std::int64_t labels) {
     const std::int64_t fewer = plans_.empty() ? kNoLimit : some_ - 1;
-    if (fewer > too_few_ && take(search(fewer, slack, labels, types), fewer, /*all_types=*/false)) halve(types);
+    const std::int64_t before = walk_.labels_left();
+    if (fewer <= too_few_ || !take(search(fewer, slack, labels, types), fewer, /*all_types=*/false)) return;
+    halve([&](std::int64_t middle) {
+      const std::int64_t left = labels - (before - walk_.labels_left());
+      const std::int64_t own = std::max(left, labels_of_look());
+      return take(search(middle, likely_slack(), own, types), middle, /*all_types=*/false);
+    });
   }
 
-  // One that is hard leaves labels for those after it.
-  void halve(const TypeNames& types) {
+  // Bisection.
+  void halve(const std::function<bool(std::int64_t)>& is_enough) {
     std::int64_t none = std::min(too_few_, some_ - 1);
     while (none + 1 < some_) {
       const std::int64_t middle = none + (some_ - none) / 2;
-      const double slack = likely_slack();
-      SearchResult found = search(middle, slack, types.empty() ? walk_.labels_left() / 4 : labels_of_look(), types);
-      const Nanoseconds bound = bound_of(found);
-      if (take(std::move(found), middle, types.empty())) continue;
-      none = middle;
-      if (!types.empty()) continue;
-      if (bound == Nanoseconds::max()) ruled_out_ = {middle, slack};
-      optimal_ = optimal_ && bound > longest_;
-      if (optimal_) proven_ = none;
+      if (!is_enough(middle)) none = middle;
     }
+  }
+
+  // A search that is hard leaves labels for those after it.
+  void halve_all() {
+    halve([&](std::int64_t middle) {
+      if (makes_it(middle, likely_slack(), walk_.labels_left() / 4)) return true;
+      optimal_ = optimal_ && bound_ > longest_;
+      if (optimal_) proven_ = middle;
+      return false;
+    });
   }
 
   // Fewer may be enough where a search was not finished, or where simulation gains more than it has so far. Plans that
@@ -151,6 +161,7 @@ class FewestGpus {
     const Nanoseconds bound = bound_of(found);
     if (bound == Nanoseconds::max()) ruled_out_ = {most, slack};
     is_finished_ = found.finished || bound == Nanoseconds::max();
+    bound_ = bound;
     return take(std::move(found), most);
   }
 
@@ -210,7 +221,8 @@ class FewestGpus {
   std::int64_t proven_ = 0;        // the largest number shown to be too few
   std::int64_t limit_ = kNoLimit;  // under which the plans were found among all types
   RuledOut ruled_out_;
-  bool is_finished_ = true;     // the last search for fewer
+  bool is_finished_ = true;     // the last search of all types for a number
+  Nanoseconds bound_;           // and its bound
   std::optional<double> gain_;  // of simulated times on the smallest closed forms, the largest of a search
   bool optimal_ = true;
   bool has_found_ = false;

@@ -84,9 +84,11 @@ model::Fp8Recipe find_fp8_recipe(const Measurement& m) {
 }
 
 /// NeMo's and Megatron-Bridge's recipes keep parameters in 8 and 4 bits (fp8_params, fp8_param_gather and
-/// fp4_param_gather in their mixed precision), but for scales of blocks.
+/// fp4_param_gather in their mixed precision), but for scales of blocks. So do AMD's submissions to MLPerf, which are
+/// made of NeMo.
 bool keeps_narrow_parameters(const Measurement& m, const cluster::GpuType& device, model::Fp8Recipe recipe) {
-  return follows_recipes(m, device) && recipe != model::Fp8Recipe::kBlockwise;
+  const bool narrow = follows_recipes(m, device) || names_any(m.source, {"mlperf"});
+  return narrow && recipe != model::Fp8Recipe::kBlockwise;
 }
 
 model::ExpertDispatch find_dispatch(const ExpertFacts& facts) {

@@ -300,8 +300,8 @@ double dense_seconds(const Context& c, double columns, const model::Job& job) {
   return host_bound(part, c.rates, job.blocking_launches).forward + tensor_exchange(c);
 }
 
-/// Forward, of a dense feed-forward what no backward pass reads: its last product, and its exchange where that is waited
-/// for. What experts give is read, for the gradients of their weights in the sum.
+/// Forward, of a dense feed-forward what no backward pass reads: its last product, and its exchange where that is
+/// waited for. What experts give is read, for the gradients of their weights in the sum.
 double unread_seconds(const Context& c, const model::Job& job) {
   const cluster::ExecutionMethods& methods = c.exchanges.shape.methods;
   if (!methods.early_stop || c.block.feed_forward.is_moe() || c.local.dense <= 0) return 0;

@@ -60,9 +60,9 @@
 //               not with MXFP8 in those of 2025
 //   precision   the first that is printed. How values fit 8 bits as printed (delayed, current or tensorwise, block,
 //               rowwise, MX), tensorwise where Megatron-Bridge says fp8 alone, else delayed, Megatron-Core's default.
-//               Parameters are kept and gathered narrow in NeMo's and Megatron-Bridge's recipes, but for scales of
-//               blocks; inputs of linear layers where Transformer Engine or NVFP4 is; "bf16 experts" and layers in 16
-//               bits (wide_layers) as printed
+//               Parameters are kept and gathered narrow in NeMo's and Megatron-Bridge's recipes and in MLPerf, but
+//               for scales of blocks; inputs of linear layers where Transformer Engine or NVFP4 is; "bf16 experts" and
+//               layers in 16 bits (wide_layers) as printed
 //   ranks       numbered tp, cp, dp, pp from the inside out, nodes in the order of the GPU groups
 //   memory      with the buffers of collectives where the driver's count is printed (nvidia-smi): of a communicator for
 //               all ranks, of one for each kind of group (tp, cp, dp, ep, pp), which Megatron-LM's code

@@ -72,8 +72,8 @@ struct IslandHierarchy {
 /// pair. tolerance: largest relative difference of any metric inside an island, in [0, 1).
 [[nodiscard]] IslandHierarchy find_islands(const Fleet& fleet, double tolerance);
 
-/// What software does to save time, whatever the job. The first three are what NCCL and the runtimes of today do; without
-/// one of them the model shows what it brings. The others some trainers do that measurements are of.
+/// What software does to save time, whatever the job. The first three are what NCCL and the runtimes of today do;
+/// without one of them the model shows what it brings. The others some trainers do that measurements are of.
 struct ExecutionMethods {
   bool hierarchical = true;   ///< collectives over several members run inside them first
   bool overlapped = true;     ///< exchanges run beside compute where nothing waits for them

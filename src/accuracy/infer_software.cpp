@@ -87,7 +87,7 @@ model::Fp8Recipe find_fp8_recipe(const Measurement& m) {
 /// fp4_param_gather in their mixed precision), but for scales of blocks. So do AMD's submissions to MLPerf, which are
 /// made of NeMo.
 bool keeps_narrow_parameters(const Measurement& m, const cluster::GpuType& device, model::Fp8Recipe recipe) {
-  const bool narrow = follows_recipes(m, device) || names_any(m.source, {"mlperf"});
+  const bool narrow = follows_recipes(m, device) || names_any(m.source, {"mlperf training"});
   return narrow && recipe != model::Fp8Recipe::kBlockwise;
 }
 

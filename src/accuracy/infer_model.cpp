@@ -149,11 +149,12 @@ namespace {
 
 /// Megatron-Bridge's recipes for performance, which its summary, items of its cards and its pages on performance are of
 /// (grad_reduce_in_fp32 = False in scripts/performance/configs and src/megatron/bridge/perf_recipes, v0.2.0 and later),
-/// and NeMo's, which DGX Cloud's are (the same in nemo/collections/llm/recipes, grad_sync_dtype: bf16 before).
+/// and NeMo's, which DGX Cloud's are (the same in nemo/collections/llm/recipes, grad_sync_dtype: bf16 before). So do
+/// all submissions to MLPerf's training of Llama (the same in their pretrain.py and train.py).
 bool reduces_in_16_bits(const Measurement& m) {
   if (is_compiled(m)) return false;
   return names_any(m.source, {"bridge performance summary", "pretrain_performance", "pretrain_weak_scaling",
-                              "nemo-mbridge-perf", "dgx cloud"});
+                              "nemo-mbridge-perf", "dgx cloud", "mlperf training"});
 }
 
 /// As printed first of all.

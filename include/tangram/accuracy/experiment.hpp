@@ -36,7 +36,7 @@
 //               sequence parallelism (Megatron-LM got both in 2022), by kernels of their own in the software of earlier
 //               machines; DeepSpeed's bf16 optimizer (runtime/bf16_optimizer.py), which adds up in fp32, keeps the
 //               16-bit gradients as well. Main gradients are of the type that is printed, and of 16 bits in NeMo's
-//               and Megatron-Bridge's recipes for performance
+//               and Megatron-Bridge's recipes for performance and in MLPerf
 //   optimizer   Adam, with moments as printed (optimizer_moments), in bf16 in Megatron-Bridge's recipes of DeepSeek-V3
 //               and Moonlight, else in fp32
 //   groups      of microbatches that pass a virtual stage in a row as printed, else as many as stages

@@ -337,13 +337,14 @@ TEST_CASE("trainers that are compiled as a whole schedule exchanges, and stop re
   CHECK_FALSE(methods().early_stop);
 }
 
-TEST_CASE("submissions to MLPerf keep parameters in 8 bits, on AMD's GPUs, too") {
+TEST_CASE("submissions to MLPerf keep parameters in 8 bits and gradients in 16, on AMD's GPUs, too") {
   Measurement m = fixtures::complete();
   m.gpus = {{"MI300X-192GB", 16, 8}};
   m.precision = "fp8";
   CHECK_FALSE(fixtures::expressed(m).model.job.narrow_parameters);
   m.source = "MLPerf Training v5.1 AMD MI300X_EPYC_9575F";
   CHECK(fixtures::expressed(m).model.job.narrow_parameters);
+  CHECK(fixtures::expressed(m).model.job.gradient_bytes == 2);
 }
 
 TEST_CASE("NVIDIA's recipes for performance add gradients up in 16 bits, but where XLA compiles them") {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "colocated_pricing.hpp"
@@ -47,12 +49,19 @@ Reach reach_of_given(const GivenPipeline& pipeline, const cluster::IslandLevel& 
   return narrowest_reach(level, all, is_in_one_member(pipeline));
 }
 
-// Of pipelines that may be replicas.
-bool are_in_one_member(std::span<const GivenPipeline* const> pipelines) {
-  const int member = pipelines.front()->stages.front().parts.front().member;
-  return std::ranges::all_of(pipelines, [&](const GivenPipeline* pipeline) {
-    return is_in_one_member(*pipeline) && pipeline->stages.front().parts.front().member == member;
-  });
+// Classes of which one member holds all that the pipelines, which may be replicas, have of them.
+std::vector<int> classes_in_one_member(std::span<const GivenPipeline* const> pipelines) {
+  std::map<int, std::set<int>> members;
+  for (const GivenPipeline* pipeline : pipelines) {
+    for (const GivenStage& stage : pipeline->stages) {
+      for (const GivenPart& part : stage.parts) members[part.island_class].insert(part.member);
+    }
+  }
+  std::vector<int> classes;
+  for (const auto& [island_class, its] : members) {
+    if (its.size() == 1 && *its.begin() != Placement::kAnyMember) classes.push_back(island_class);
+  }
+  return classes;
 }
 
 /// Whether they may be replicas of one pipeline.
@@ -135,7 +144,7 @@ class Pricer {
 
   /// Where the stage's gradients are reduced: with its replicas, and with all that hold some of its blocks.
   [[nodiscard]] SyncGroup sync_group_at(const GivenStage& stage, std::span<const Placement> placements) const {
-    SyncGroup sync_group = sync_group_of(level_, given_.replicas, placements, given_.replicas_in_one_member);
+    SyncGroup sync_group = sync_group_of(level_, given_.replicas, placements, given_.with_replicas);
     for (const GivenPipeline* other : others_) {
       std::vector<std::vector<Placement>> stages;
       for (const GivenStage& its : other->stages) {
@@ -240,7 +249,7 @@ tl::expected<std::vector<Composition>, Unpriced> price_together(std::span<const 
       if (kind_of[other] == kind_of[p]) alike.push_back(&pipelines[other]);
     }
     own.replicas = static_cast<int>(alike.size());
-    own.replicas_in_one_member = are_in_one_member(alike);
+    own.with_replicas = classes_in_one_member(alike);
     std::vector<const GivenPipeline*> others;
     for (std::size_t k = 0; k < kinds.size(); ++k) {
       if (k != kind_of[p]) others.push_back(&kinds[k]);

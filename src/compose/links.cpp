@@ -208,9 +208,9 @@ Handover dearest_handover(const cluster::IslandLevel& level, std::span<const Pla
 }
 
 SyncGroup sync_group_of(const cluster::IslandLevel& level, int replicas, std::span<const Placement> parts,
-                        bool in_one_member) {
+                        std::span<const int> in_one_member) {
   const auto placed = [&](Placement part) {
-    if (in_one_member) part.member = 0;
+    if (std::ranges::binary_search(in_one_member, part.island_class)) part.member = 0;
     return part;
   };
   SyncGroup sync_group{replicas * static_cast<int>(parts.size()),

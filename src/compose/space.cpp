@@ -203,7 +203,8 @@ std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int rep
   std::vector<ClassShare> shares = share_classes(level, replicas, types);
   for (std::size_t k = 0; k < shares.size(); ++k) {
     if (!std::ranges::binary_search(reach.classes, static_cast<int>(k))) shares[k] = {};
-    if (reach.in_one_member) keep_in_one_member(level.classes[k], replicas, reach.with_replicas, shares[k]);
+    const bool with_replicas = std::ranges::binary_search(reach.with_replicas, static_cast<int>(k));
+    if (reach.in_one_member || with_replicas) keep_in_one_member(level.classes[k], replicas, with_replicas, shares[k]);
   }
   return shares;
 }
@@ -342,12 +343,23 @@ std::vector<Reach> reaches_for(const model::Model& model, const cluster::IslandL
   return reaches;
 }
 
-// Where a member holds all pipelines, they reduce their gradients inside it.
-void add_members_of_all(const cluster::IslandLevel& level, int replicas, std::vector<Reach>& reaches) {
+// Where a member holds what all pipelines have of its class, they reduce gradients inside it: any set of such classes,
+// beside which others may be used. Ends of a tied embedding also meet inside a member that holds whole pipelines.
+void add_members_of_all(const model::Model& model, const cluster::IslandLevel& level, int replicas,
+                        std::vector<Reach>& reaches) {
+  if (replicas == 1) return;
+  std::vector<std::vector<int>> sets{{}};
   for (const cluster::IslandClass& c : level.classes) {
-    if (replicas == 1 || c.member_count() == 1 || c.gpus_per_member < replicas) continue;
-    reaches.push_back({{c.id}, /*in_one_member=*/true, /*with_replicas=*/true});
+    if (c.member_count() == 1 || c.gpus_per_member < replicas) continue;
+    if (model.tied_embeddings) reaches.push_back({{c.id}, /*in_one_member=*/true, /*with_replicas=*/{c.id}});
+    for (std::size_t i = 0, known = sets.size(); i < known; ++i) {
+      std::vector<int> larger = sets[i];
+      larger.push_back(c.id);
+      sets.push_back(std::move(larger));
+    }
   }
+  const std::vector<int> all = reaches.front().classes;
+  for (std::vector<int>& set : std::span(sets).subspan(1)) reaches.push_back({all, false, std::move(set)});
 }
 
 // Of all reaches and numbers of chunks.
@@ -379,7 +391,7 @@ std::vector<SizeSettings> settings_by_size(const model::Model& model, const clus
     const cluster::IslandLevel& level = hierarchy.levels[index];
     for (const int replicas : replica_counts(job, level, options.max_replicas, splitting)) {
       std::vector<Reach> reaches = reaches_for(model, level, replicas);
-      if (is_small) add_members_of_all(level, replicas, reaches);
+      if (is_small) add_members_of_all(model, level, replicas, reaches);
       for (const std::int64_t b : microbatch_sizes(job, replicas, splitting)) {
         const Setting setting{static_cast<int>(index), replicas, b, microbatches_of(job, replicas, b), {}, 1};
         add_settings(model, options, reaches, setting, by_size[b]);

@@ -29,13 +29,13 @@ struct Placement {
 /// fit into a member and it is not known whether they are in the same one, the slower of the two.
 [[nodiscard]] cluster::Link link_between(const cluster::IslandLevel& level, const Placement& a, const Placement& b);
 
-/// Where the stages of one pipeline are: on some classes, or all in the same member of one, and there with or without
-/// those of its replicas. The ends of a tied embedding exchange gradients over the slowest link that may lie between
-/// them there, as one of them is priced before the other is known.
+/// Where the stages of one pipeline are: on some classes, or all in the same member of one. The ends of a tied
+/// embedding exchange gradients over the slowest link that may lie between them there, as one of them is priced before
+/// the other is known.
 struct Reach {
   std::vector<int> classes;  ///< ascending
   bool in_one_member = false;
-  bool with_replicas = false;  ///< all replicas are in that one member, too
+  std::vector<int> with_replicas = {};  ///< classes, ascending: one member of each holds all replicas' stages on it
   auto operator<=>(const Reach&) const = default;
 };
 
@@ -72,9 +72,10 @@ struct SyncGroup {
   int members = 1;     ///< of the narrowest
 };
 
-/// Of the parts of one stage in all replicas of its pipeline, which may all be in one member.
+/// Of the parts of one stage in all replicas of its pipeline. `in_one_member`: classes, ascending, of which one member
+/// holds them all.
 [[nodiscard]] SyncGroup sync_group_of(const cluster::IslandLevel& level, int replicas, std::span<const Placement> parts,
-                                      bool in_one_member = false);
+                                      std::span<const int> in_one_member = {});
 
 /// `replicas` of another pipeline join what the stage with these parts meets for. `stages`: placements of those of its
 /// stages that hold some of the same blocks.

@@ -184,14 +184,20 @@ int SearchTruth::share(const Space& space, int k) const {
   const IslandClass& c = level(space.at).classes[static_cast<std::size_t>(k)];
   const bool within = std::ranges::find(space.reach.classes, k) != space.reach.classes.end();
   if (!within) return 0;
-  if (!space.reach.in_one_member) return c.gpu_count() / space.replicas;
-  const int members = space.reach.with_replicas ? 1 : c.member_count();
+  const bool together = with_replicas(space, k);
+  if (!space.reach.in_one_member && !together) return c.gpu_count() / space.replicas;
+  const int members = together ? 1 : c.member_count();
   const int on_a_member = (space.replicas + members - 1) / members;
   return c.gpus_per_member / on_a_member;
 }
 
+// Whether one member of the class holds what all replicas have of it.
+bool SearchTruth::with_replicas(const Space& space, int k) {
+  return std::ranges::find(space.reach.with_replicas, k) != space.reach.with_replicas.end();
+}
+
 bool SearchTruth::in_one_member(const Space& space, int k) const {
-  return space.reach.in_one_member ||
+  return space.reach.in_one_member || with_replicas(space, k) ||
          shares_are_of_members(level(space.at).classes[static_cast<std::size_t>(k)], space.replicas);
 }
 
@@ -234,10 +240,10 @@ Nanoseconds SearchTruth::crossing(const Space& space, const Parts& parts, int fi
   Nanoseconds total{0};
   const int holders = replicas * static_cast<int>(parts.size());
   if (holders > 1) {
-    const bool inside = space.reach.with_replicas;
-    Link sync_group = link(here, parts.front(), parts.back(), inside);
+    const auto inside = [&](const Part& part) { return with_replicas(space, part.island_class); };
+    Link sync_group = link(here, parts.front(), parts.back(), inside(parts.front()));
     if (replicas > 1) {
-      for (const Part& part : parts) sync_group = slower(sync_group, link(here, part, part, inside));
+      for (const Part& part : parts) sync_group = slower(sync_group, link(here, part, part, inside(part)));
     }
     total += cost::replica_sync(volume, holders, sync_group, narrowest);
   }
@@ -478,7 +484,7 @@ std::optional<std::int64_t> SearchTruth::best_of(const Space& space, const compo
 
 // All classes, single members, and others where ends of an embedding are tied. Single members that hold a whole share
 // are no space of their own, but one in which nothing is better.
-// A member that has a GPU for each of several replicas may hold them all.
+// A member that has a GPU for each of several replicas may hold what they have of its class: any set of such classes.
 std::vector<compose::Reach> SearchTruth::reaches(std::size_t at, int replicas) const {
   std::vector<compose::Reach> reaches = compose::reaches_of(level(at));
   if (!model_.job.allow.pipeline) reaches.resize(1);
@@ -486,8 +492,18 @@ std::vector<compose::Reach> SearchTruth::reaches(std::size_t at, int replicas) c
   if (!model_.tied_embeddings) {
     std::erase_if(reaches, [&](const compose::Reach& r) { return !r.in_one_member && !(r == first); });
   }
-  for (const IslandClass& c : level(at).classes) {
-    if (replicas > 1 && c.member_count() > 1 && replicas <= c.gpus_per_member) reaches.push_back({{c.id}, true, true});
+  const auto& classes = level(at).classes;
+  for (unsigned set = 1; replicas > 1 && set < 1U << classes.size(); ++set) {
+    compose::Reach reach{first.classes, false, {}};
+    bool fits = true;
+    for (const IslandClass& c : classes) {
+      if ((set >> static_cast<unsigned>(c.id) & 1U) == 0) continue;
+      fits = fits && c.member_count() > 1 && replicas <= c.gpus_per_member;
+      reach.with_replicas.push_back(c.id);
+    }
+    if (!fits) continue;
+    if (reach.with_replicas.size() == 1) reaches.push_back({reach.with_replicas, true, reach.with_replicas});
+    reaches.push_back(std::move(reach));
   }
   return reaches;
 }

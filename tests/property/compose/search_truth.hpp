@@ -52,6 +52,7 @@ class SearchTruth {
   [[nodiscard]] const cluster::IslandLevel& level(std::size_t index) const { return job_.hierarchy.levels[index]; }
   [[nodiscard]] std::vector<compose::Reach> reaches(std::size_t at, int replicas) const;
   [[nodiscard]] int share(const Space& space, int k) const;
+  [[nodiscard]] static bool with_replicas(const Space& space, int k);
   [[nodiscard]] bool in_one_member(const Space& space, int k) const;
   [[nodiscard]] std::vector<Parts> options(const Space& space, const compose::SearchOptions& options) const;
   [[nodiscard]] std::optional<Parts> mixed(std::size_t at, Part a, Part b) const;

@@ -77,10 +77,11 @@ TEST_CASE("where a member's own network limits a link, a part of the other has i
 
 TEST_CASE("replicas in one member reduce their gradients over its inner link") {
   const cluster::IslandLevel level = level_of({class_of(8, 2, 1)});
+  const std::vector<int> one{0};
   const std::vector<Placement> stage{{.island_class = 0, .gpus = 2}};
   CHECK(gigabytes(sync_group_of(level, 4, stage).link) == Approx(5));  // a quarter of a member's network
-  CHECK(gigabytes(sync_group_of(level, 4, stage, /*in_one_member=*/true).link) == Approx(200));
-  CHECK(sync_group_of(level, 4, stage, true).holders == 4);
+  CHECK(gigabytes(sync_group_of(level, 4, stage, one).link) == Approx(200));
+  CHECK(sync_group_of(level, 4, stage, one).holders == 4);
 }
 
 TEST_CASE("a shape spans whole members, or part of one") {

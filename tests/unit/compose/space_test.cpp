@@ -305,10 +305,27 @@ TEST_CASE("all replicas may be in one member of a small fleet") {
   for (const SizeSettings& size : settings_by_size(model, hierarchy, {})) {
     if (size.microbatch != 1) continue;
     for (const Setting& setting : size.settings) {
-      if (setting.reach.with_replicas) together.push_back(setting.replicas);
+      if (!setting.reach.with_replicas.empty()) together.push_back(setting.replicas);
     }
   }
   CHECK(together == std::vector<int>{2, 3, 4});
+}
+
+TEST_CASE("members that hold what all replicas have of their classes may be of any set of these") {
+  // A class of one member has no other, and the members of the last have too few GPUs for two replicas.
+  cluster::IslandHierarchy hierarchy;
+  hierarchy.levels = {level_of({class_of(2, 2, 1), class_of(4, 1, 1), class_of(2, 2, 1), class_of(1, 2, 1)})};
+  const std::vector<std::vector<int>> sets{{0}, {2}, {0, 2}};
+  std::vector<std::vector<int>> found;
+  for (const SizeSettings& size : settings_by_size(model_of(2), hierarchy, {})) {
+    if (size.microbatch != 1) continue;
+    for (const Setting& setting : size.settings) {
+      if (setting.replicas == 2 && !setting.reach.with_replicas.empty()) found.push_back(setting.reach.with_replicas);
+    }
+  }
+  std::ranges::sort(found,
+                    [&](const auto& a, const auto& b) { return std::pair(a.size(), a) < std::pair(b.size(), b); });
+  CHECK(found == sets);
 }
 
 TEST_CASE("the space says what it is made of") {

@@ -36,8 +36,8 @@ struct GivenPipeline {
   std::int64_t microbatch = 1;
   std::int64_t microbatches = 1;
   std::vector<GivenStage> stages;
-  std::vector<int> with_replicas;  ///< classes, ascending: one member of each holds the stages of all replicas on it
-  std::int64_t group = 0;          ///< microbatches that pass a chunk in a row, where stages have several
+  std::vector<int> with_replicas = {};  ///< classes, ascending: one member of each holds all replicas' stages on it
+  std::int64_t group = 0;               ///< microbatches that pass a chunk in a row, where stages have several
 };
 
 /// The first stage that no cost exists for.

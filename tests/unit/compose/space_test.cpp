@@ -129,7 +129,7 @@ TEST_CASE("a pipeline within reach of some classes has no units of others") {
   CHECK(member[0].limits.empty());
   // Four replicas on two members: half a member each; a quarter where all of them share one.
   CHECK(share_classes(level, 4, {{0}, true})[0].units == 4);
-  CHECK(share_classes(level, 4, {{0}, true, true})[0].units == 2);
+  CHECK(share_classes(level, 4, {{0}, true, {0}})[0].units == 2);
 }
 
 TEST_CASE("large fleets are counted in larger units") {

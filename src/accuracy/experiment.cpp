@@ -296,26 +296,27 @@ Reason cut_model(Experiment& experiment, const Measurement& m) {
   return std::nullopt;
 }
 
+/// `change`: of the methods of one part.
+template <class Change>
+void change_methods(Experiment& experiment, const Change& change) {
+  for (Stage& stage : experiment.stages) {
+    for (Part& part : stage.parts) change(part.shape.methods);
+  }
+}
+
 /// Gathers before each pass, and nothing beside them.
 void shard_eagerly(Experiment& experiment) {
-  for (Stage& stage : experiment.stages) {
-    for (Part& part : stage.parts) {
-      part.shape.methods.overlapped = false;
-      part.shape.methods.gathered_once = false;
-    }
-  }
+  change_methods(experiment, [](cluster::ExecutionMethods& own) { own.overlapped = own.gathered_once = false; });
 }
 
 /// XLA removes what nothing reads; torch.utils.checkpoint without re-entrance, which torchtitan applies, stops early.
 bool stops_early(const Measurement& m) { return is_compiled(m) || names_any(software_of(m), {"torchtitan"}); }
 
 void set_methods(Experiment& experiment, const Measurement& m) {
-  for (Stage& stage : experiment.stages) {
-    for (Part& part : stage.parts) {
-      part.shape.methods.scheduled = is_compiled(m);
-      part.shape.methods.early_stop = stops_early(m);
-    }
-  }
+  change_methods(experiment, [&](cluster::ExecutionMethods& own) {
+    own.scheduled = is_compiled(m);
+    own.early_stop = stops_early(m);
+  });
 }
 
 /// Published pipelines ran under Megatron-LM or what was made of it. Interleaved, its transfers run beside the passes.
@@ -333,12 +334,10 @@ int planned_zero(const Measurement& m, std::size_t stages) {
 }  // namespace
 
 void restrict_methods(Experiment& experiment, const cluster::ExecutionMethods& methods) {
-  for (Stage& stage : experiment.stages) {
-    for (Part& part : stage.parts) {
-      part.shape.methods.hierarchical &= methods.hierarchical;
-      part.shape.methods.overlapped &= methods.overlapped;
-    }
-  }
+  change_methods(experiment, [&](cluster::ExecutionMethods& own) {
+    own.hierarchical &= methods.hierarchical;
+    own.overlapped &= methods.overlapped;
+  });
   if (methods.overlapped) return;
   experiment.overlaps_sync = false;
   experiment.blocking_transfers = true;

@@ -197,6 +197,7 @@ class PeriodSearch {
   // be faster than its own least time says.
   void look_for_timetables(std::int64_t lowest, std::int64_t highest) {
     PoolQuery query{lowest, highest, limits_.timed_incumbent, tuning().wide_beam, {}};
+    query.mixed = true;
     query.starts = static_cast<std::size_t>(tuning().local_starts_alone);
     query.least_time_share = tuning().start_above_alone;
     query.slowest = limits_.incumbent;

@@ -70,7 +70,7 @@ void Extensions::add_group(ExtensionLists& lists, ExtensionGroup group, std::spa
     if (!program_.zero_bubble && static_cast<double>(candidate.T) + terms.fixed > terms.slack) break;
     const std::int64_t cost = terms.is_first_stage ? candidate.A + candidate.o : candidate.passage();
     const double growth = static_cast<double>(cost) + terms.fixed;
-    if (growth > terms.slack) continue;
+    if (growth > terms.slack || candidate.A + candidate.o > query_.cutoff) continue;  // no chain ends before its stages
     if (candidate.n_max < program_.least_held(terms.depth)) continue;
     lists.extensions.push_back({growth, candidate, query_.relaxed ? nullptr : &candidate});
     if (query_.beam > 0 && !terms.is_first_stage) break;  // a beam search takes the fastest plan that holds the depth

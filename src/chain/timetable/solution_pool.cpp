@@ -37,7 +37,8 @@ class Explorer {
     const std::int64_t any_period = this->reach();
     std::vector<double> multipliers;
     for (std::int64_t lo = query_.shortest_period; lo <= query_.longest_period && !ground_.deadline.has_passed();) {
-      const std::int64_t hi = std::min(query_.longest_period, interval_end(lo, tuning_));
+      const std::int64_t end = program_.microbatches == 1 ? query_.longest_period : interval_end(lo, tuning_);
+      const std::int64_t hi = std::min(query_.longest_period, end);
       const std::int64_t base = (program_.microbatches - 1) * lo;
       const std::int64_t reach = std::min(any_period, reach_at(lo));
       if (base >= reach) return;
@@ -45,7 +46,6 @@ class Explorer {
                                   kNoCompletion);
       if (bound.root() != kNoCompletion) multipliers = bound.multipliers();
       if (bound.root() <= static_cast<double>(reach - base)) look_at(bound, hi, reach - base);
-      if (program_.microbatches == 1) return;
       lo = hi + 1;
     }
   }
@@ -75,7 +75,7 @@ class Explorer {
     query.period = period;
     query.cutoff = cutoff;
     query.beam = query_.beam;
-    query.mixed = false;
+    query.mixed = query_.mixed;
     query.all = true;
     LabelAnswer answer = search_labels(ground_, bound, query);
     result_.labels += answer.labels;

@@ -26,6 +26,7 @@ struct PoolQuery {
   std::int64_t slowest = INT64_MAX;
   /// A timetable is below its closed form by no more than this part of what fills and drains the pipeline.
   double most_of_fill = 0;
+  bool mixed = false;  ///< whether stages may be on several classes
 };
 
 struct SolutionPool {

@@ -20,14 +20,14 @@ void BeamPass::over(std::int64_t lowest, std::int64_t highest) {
 
 void BeamPass::climb(std::int64_t lowest, std::int64_t highest, bool mixed) {
   std::vector<double> multipliers;
-  for (std::int64_t lo = lowest, hi = lowest;;) {
+  for (std::int64_t lo = lowest, hi = program_.microbatches == 1 ? highest : lowest;;) {
     if (searches_.is_late()) return;
     const std::int64_t base = all_periods(program_, lo);
     if (incumbent_.exists() && base >= incumbent_.best()) return;
     const CompletionBound bound(program_, fastest_, hi, multipliers, ascent_from(multipliers, tuning()), kNoCompletion);
     if (bound.root() != kNoCompletion) multipliers = bound.multipliers();
     if (bound.root() <= static_cast<double>(incumbent_.cutoff_at(base)) + 1.0) at(bound, hi, base, mixed);
-    if (hi >= highest || program_.microbatches == 1) return;
+    if (hi >= highest) return;
     lo = hi + 1;
     hi = std::min(highest, interval_end(hi, tuning()));
   }

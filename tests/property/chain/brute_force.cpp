@@ -5,6 +5,7 @@
 
 #include "closed_form.hpp"
 #include "tangram/base/at.hpp"
+#include "tangram/chain/timetable.hpp"
 
 namespace tangram::tests {
 
@@ -52,6 +53,8 @@ struct Enumeration {
   std::vector<int> options;
   BruteForceAnswer answer;
   std::int64_t spent = 0;
+  std::vector<int> ends = {};  // of the stages
+  bool by_timetable = false;   // of all chains below, which stays
 
   [[nodiscard]] std::int64_t cost_of(const chain::Use& use) const {
     return program.unit_spend.empty() ? 0 : program.unit_spend[static_cast<std::size_t>(use.island_class)] * use.units;
@@ -66,12 +69,22 @@ struct Enumeration {
     return std::equal(sums.begin(), sums.end(), program.placement.begin(), std::less_equal<>());
   }
 
+  void note_timetable() {
+    chain::Chain chain;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      chain.stages.push_back({options[s], s == 0 ? 0 : ends[s - 1], ends[s], stages[s]});
+    }
+    if (!chain::evaluate(program, chain) || chain.time >= below) return;
+    answer.time = std::min(answer.time.value_or(INT64_MAX), chain::timetable(program, chain));
+  }
+
   // `latency` and `slowest` of the stages so far: whatever follows only adds to both.
   void extend(int first, int previous, std::int64_t latency, std::int64_t slowest) {
     if (latency + (program.microbatches - 1) * slowest >= below) return;
     if (first == program.blocks) {
       if (!is_within_limits() || (is_allowed && !is_allowed(options))) return;
       ++answer.chains;
+      if (by_timetable) return note_timetable();
       if (program.interleaving.chunks > 1) hops.push_back(hop_around(program, options.back(), options.front()));
       const auto time = form_of(program, stages, hops, below);
       if (program.interleaving.chunks > 1) hops.pop_back();
@@ -98,7 +111,9 @@ struct Enumeration {
       for (int last = first + 1; last <= program.blocks && meets; ++last) {
         for (const auto& candidate : program.frontier(option, program.signature_of(first, last))) {
           stages.push_back(candidate);
+          ends.push_back(last);
           extend(last, option, latency + candidate.T - candidate.W, std::max(slowest, candidate.T));
+          ends.pop_back();
           stages.pop_back();
         }
       }
@@ -129,6 +144,13 @@ BruteForceAnswer brute_force(const Program& program, std::int64_t below, const C
   Enumeration enumeration{program, below, program.inventory, {}, {}, is_allowed, {}, {}, 0};
   enumeration.extend(0, -1, 0, 0);
   return enumeration.answer;
+}
+
+std::optional<std::int64_t> fastest_timetable(const Program& program, std::int64_t below) {
+  Enumeration enumeration{program, below, program.inventory, {}, {}, {}, {}, {}, 0};
+  enumeration.by_timetable = true;
+  enumeration.extend(0, -1, 0, 0);
+  return enumeration.answer.time;
 }
 
 }  // namespace tangram::tests

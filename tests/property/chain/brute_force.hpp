@@ -23,6 +23,10 @@ using ChainFilter = std::function<bool(const std::vector<int>& options)>;
 [[nodiscard]] BruteForceAnswer brute_force(const chain::Program& program, std::int64_t below = INT64_MAX,
                                            const ChainFilter& is_allowed = {});
 
+/// The least timetable of the chains whose closed form is less than `below`, with as many microbatches in flight as
+/// that asks for.
+[[nodiscard]] std::optional<std::int64_t> fastest_timetable(const chain::Program& program, std::int64_t below);
+
 /// Closed form of one chain; nullopt when memory holds it at no period.
 [[nodiscard]] std::optional<std::int64_t> closed_form(const chain::Program& program,
                                                       const std::vector<chain::ChainStage>& stages);

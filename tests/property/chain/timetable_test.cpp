@@ -106,6 +106,31 @@ TEST_CASE("timetables are what the simulator says, and improved by local search 
   CHECK(warmer >= enough(50));
 }
 
+TEST_CASE("where only timetables are looked for, the fastest of all chains near the best is found") {
+  std::mt19937_64 random(57);
+  int compared = 0;
+  int missed = 0;
+  for (int i = 0; i < cases(2000); ++i) {
+    Flavour flavour;
+    flavour.most_microbatches = i % 2 == 0 ? 9 : 24;
+    const Program program = random_program(random, flavour);
+    const ProgramResult best = solve(program, {});
+    if (best.chains.empty()) continue;
+    ProgramLimits limits;
+    limits.timed = limits.only_timetables = true;
+    limits.incumbent = best.chains.front().time + best.chains.front().time * 3 / 10 + 1;
+    const std::optional<std::int64_t> truth = fastest_timetable(program, limits.incumbent);
+    INFO("case " << i);
+    REQUIRE(truth);
+    const ProgramResult result = solve(program, limits);
+    const std::int64_t found = result.timed.empty() ? INT64_MAX : result.timed.front().time;
+    ++compared;
+    missed += found > *truth ? 1 : 0;
+  }
+  CHECK(compared >= enough(1000));
+  CHECK(missed <= 1 + compared / 400);  // a beam takes the fastest plan of a stage, and local search starts from that
+}
+
 TEST_CASE("a timetable of many microbatches is what the simulator says, and beyond a cutoff no more than that") {
   std::mt19937_64 random(83);
   int compared = 0;

@@ -68,7 +68,7 @@ nlohmann::ordered_json gpu_json(const cluster::GpuType& type) {
   if (type.peer_link.bandwidth.value() > 0) json["peer_link_gb_s"] = type.peer_link.bandwidth.value() / 1e9;
   json["pcie_gb_s"] = type.pcie.bandwidth.value() / 1e9;
   if (type.price_per_hour.value() > 0) json["price_per_hour_usd"] = type.price_per_hour.value();
-  json["source"] = type.source;
+  json["source"] = type.source.view();
   return json;
 }
 

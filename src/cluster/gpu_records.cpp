@@ -60,7 +60,7 @@ class RecordReader {
     read_links(type);
     read_calibration(type.compute);
     type.price_per_hour = Dollars(reader_.number_or("price_per_hour_usd", type.price_per_hour.value(), kPrice));
-    type.source = reader_.string_or("source", type.source);
+    type.source = reader_.string_or("source", type.source.str());
     return type;
   }
 
@@ -136,7 +136,7 @@ class RecordReader {
     compute.kernel_launch =
         from_us(calibration->number_or("kernel_launch_us", to_us(compute.kernel_launch), kOverhead));
     compute.host_issue = from_us(calibration->number_or("host_issue_us", to_us(compute.host_issue), kOverhead));
-    compute.source = calibration->string_or("source", compute.source);
+    compute.source = calibration->string_or("source", compute.source.str());
     calibration->finish();
   }
 
@@ -156,7 +156,7 @@ class RecordReader {
       figure = record->number(name, range);
     };
     each(figures, read, read_if);
-    figures.source = record->string_or("source", figures.source);
+    figures.source = record->string_or("source", figures.source.str());
     record->finish();
     out = std::move(figures);
   }
@@ -228,7 +228,7 @@ nlohmann::ordered_json fused_kernels_json(const FusedKernels& fused) {
   record["fp8_efficiency"] = fused.fp8_efficiency;
   if (fused.fp4_efficiency > 0) record["fp4_efficiency"] = fused.fp4_efficiency;
   record["memory_efficiency"] = fused.memory_efficiency;
-  if (!fused.source.empty()) record["source"] = fused.source;
+  if (!fused.source.empty()) record["source"] = fused.source.view();
   return record;
 }
 
@@ -249,7 +249,7 @@ nlohmann::ordered_json native_attention_json(const NativeAttention& native) {
   write_if("widest_value_dim", native.widest_value_dim);
   write_if("early_forward_extra_keys", native.early_forward_extra_keys);
   write_if("early_backward_extra_keys", native.early_backward_extra_keys);
-  if (!native.source.empty()) record["source"] = native.source;
+  if (!native.source.empty()) record["source"] = native.source.view();
   return record;
 }
 
@@ -287,9 +287,9 @@ nlohmann::ordered_json gpu_to_json(const GpuType& type, const std::string& key) 
   }
   calibration["kernel_launch_us"] = to_us(type.compute.kernel_launch);
   calibration["host_issue_us"] = to_us(type.compute.host_issue);
-  if (!type.compute.source.empty()) calibration["source"] = type.compute.source;
+  if (!type.compute.source.empty()) calibration["source"] = type.compute.source.view();
   record["price_per_hour_usd"] = type.price_per_hour.value();
-  if (!type.source.empty()) record["source"] = type.source;
+  if (!type.source.empty()) record["source"] = type.source.view();
   return record;
 }
 

@@ -173,17 +173,17 @@ void QueryGroups::make_spaces(const std::vector<Group*>& groups) const {
 }
 
 /// Those that another thread has made meanwhile are there twice, which does no harm.
-void QueryGroups::remember(const std::vector<Group>& groups) const {
+void QueryGroups::remember(std::vector<Group>& groups) const {
   const bool demanded = !groups.empty() && groups.front().key.demands.degrees;
   const std::scoped_lock lock(mutex_);
   if (units_ > (demanded ? kMostDemanded : kMostUnits)) {
     remembered_.clear();
     units_ = 0;
   }
-  for (const Group& group : groups) {
+  for (Group& group : groups) {
     std::vector<Group>& bucket = remembered_[bucket_of(group.key.shape, group.key.samples, group.key.demands)];
     if (std::ranges::find(bucket, group.space, &Group::space) != bucket.end()) continue;
-    bucket.push_back({nullptr, group.key, group.space});
+    bucket.push_back({nullptr, std::move(group.key), group.space});
     units_ += group.space->units.size();
   }
 }

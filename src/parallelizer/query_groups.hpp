@@ -92,7 +92,7 @@ class QueryGroups {
   [[nodiscard]] static bool belongs(const Query& query, const SliceTraits& traits, const GroupKey& key);
   void group_alike(std::span<const Query> queries, std::vector<Group>& groups, Grouping& grouping) const;
   void recall(std::vector<Group>& groups) const;
-  void remember(const std::vector<Group>& groups) const;
+  void remember(std::vector<Group>& groups) const;  ///< takes their keys
   void make_spaces(const std::vector<Group*>& groups) const;
   [[nodiscard]] std::vector<cost::Degrees> degrees_of(const Query& query, const SliceTraits& traits) const;
   [[nodiscard]] Expected<cost::UnitCosts> unit_costs(const Query& query, const cost::Degrees& degrees) const;

@@ -23,8 +23,6 @@
 // whole chain superfluous. So does a chain tried before that costs no more on any slice (StrategySpace::better).
 #include "search.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -167,18 +165,13 @@ class Search {
                     .o = fixed.optimizer_step.value(),
                     .n_max = useful(cost::max_in_flight(chain.room - trial.cost.transient, trial.cost.activation)),
                     .source = 0};
-    if (skyline_.empty()) note_leanest(family, trial);
+    if (skyline_.empty()) {
+      shortage_ = std::min(shortage_, trial.cost.transient + trial.cost.activation - chain.room);
+    }
     return trial;
   }
 
   std::int64_t useful(std::int64_t in_flight) const { return std::min(in_flight, query_.max_in_flight); }
-
-  void note_leanest(const Family& family, const Trial& trial) {
-    const Bytes shortage = trial.cost.transient + trial.cost.activation - chains_[family.chain].room;
-    if (shortage >= shortage_) return;
-    shortage_ = shortage;
-    leanest_ = strategy(family, trial.layers);
-  }
 
   cost::Strategy strategy(const Family& family, int layers) const {
     return {space_.units[family.units].degrees, {family.zero, family.recompute, layers}};
@@ -382,32 +375,12 @@ class Search {
   Skyline skyline_;                ///< of `tried_`
   bool too_slow_ = false;          ///< some strategy takes longer than is of use, whether it fits or not
   Bytes shortage_ = Bytes::max();  ///< of the leanest strategy, as long as nothing fits
-  cost::Strategy leanest_;
 };
 
-std::string describe(const cost::Strategy& strategy) {
-  const cost::Degrees& d = strategy.degrees;
-  std::string text = fmt::format("tp {}{}, cp {}, dp {}", d.tp, d.sequence_parallel ? " with sp" : "", d.cp, d.dp);
-  if (d.ep > 1 || d.etp > 1) text += fmt::format(", ep {}, etp {}", d.ep, d.etp);
-  text += fmt::format(", ZeRO-{}", strategy.policy.zero);
-  if (d.dp_replicate > 1) text += fmt::format(" in groups of {}", d.dp_shard());
-  switch (strategy.policy.recompute) {
-    case RecomputeMode::kNone: return text + ", no recompute";
-    case RecomputeMode::kSelective: return text + ", selective recompute";
-    case RecomputeMode::kFull: break;
-  }
-  return text + fmt::format(", full recompute of {} blocks", strategy.policy.recompute_layers);
-}
-
 Outcome Search::infeasible() const {
-  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-  const Bytes usable = query_.shape.device.usable();
   Outcome outcome;
   outcome.status = OutcomeStatus::kInfeasible;
   outcome.shortage = shortage_;
-  outcome.message =
-      fmt::format("the leanest way ({}) needs {:.2f} GiB per GPU for one microbatch, {:.2f} GiB are usable",
-                  describe(leanest_), (usable + shortage_).as_double() / kGiB, usable.as_double() / kGiB);
   return outcome;
 }
 

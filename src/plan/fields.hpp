@@ -16,6 +16,7 @@
 
 #include "tangram/base/assert.hpp"
 #include "tangram/base/at.hpp"
+#include "tangram/base/shared_text.hpp"
 #include "tangram/base/units.hpp"
 #include "tangram/io/reader.hpp"
 
@@ -164,6 +165,7 @@ class FieldReader {
 
   void text(std::string_view key, std::string& value) { value = reader_->string(key); }
   void text_or(std::string_view key, std::string& value) { value = reader_->string_or(key, value); }
+  void text_or(std::string_view key, SharedText& value) { value = reader_->string_or(key, value.str()); }
   void text_if(std::string_view key, std::string& value) { text_or(key, value); }
   template <class T>
   void integer(std::string_view key, T& value, io::IntegerRange range = {}) {

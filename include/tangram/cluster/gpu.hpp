@@ -9,6 +9,7 @@
 
 #include "tangram/base/at.hpp"
 #include "tangram/base/dtype.hpp"
+#include "tangram/base/shared_text.hpp"
 #include "tangram/base/units.hpp"
 
 namespace tangram::cluster {
@@ -35,7 +36,7 @@ struct NativeAttention {
   double backward = 0;
   double forward_extra_keys = 0;
   double backward_extra_keys = 0;
-  std::string source;
+  SharedText source;
   double head_dim_multiple = 0;  ///< widths of heads are padded to a multiple of it; 0: not padded
   double forward_extra_head_dim = 0;
   double backward_extra_head_dim = 0;
@@ -55,7 +56,7 @@ struct FusedKernels {
   double gemm_efficiency = 0;    ///< share of the dense peak that products sustain between them, (0, 1]
   double fp8_efficiency = 0;     ///< the same of products in fp8
   double memory_efficiency = 0;  ///< share of the memory bandwidth that they sustain, (0, 1]
-  std::string source;
+  SharedText source;
   double fp4_efficiency = 0;  ///< the same of products in fp4; 0: that of fp8
 
   /// Of the dense peak of `format`.
@@ -77,7 +78,7 @@ struct ComputeCalibration {
   std::optional<FusedKernels> fused_kernels;
   Nanoseconds kernel_launch{4'000};  ///< between the end of a kernel and the start of the next in the device's queue
   Nanoseconds host_issue{10'000};    ///< what the host needs to put one kernel into the queue
-  std::string source;                ///< where the numbers come from
+  SharedText source;                 ///< where the numbers come from
 
   bool operator==(const ComputeCalibration&) const = default;
 };
@@ -97,7 +98,7 @@ struct GpuType {
   Link pcie;                    ///< host bus, one direction
   ComputeCalibration compute;
   Dollars price_per_hour{0};  ///< typical on-demand price of one GPU; 0: unknown
-  std::string source;         ///< datasheet
+  SharedText source;          ///< datasheet
 
   [[nodiscard]] FlopsPerSecond peak_of(DType type) const { return at(peak, type); }
   [[nodiscard]] Bytes usable() const { return memory - reserved; }

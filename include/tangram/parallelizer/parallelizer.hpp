@@ -107,7 +107,7 @@ struct Outcome {
   /// min(n_max, max_in_flight)), ascending in this order: left out is what no pipeline with `max_in_flight` or fewer in
   /// flight needs.
   std::vector<PartialPlan> plans;
-  std::string message;                ///< why not, when there are no plans
+  std::string message;                ///< kUnsupported, kFailed, and what outside parallelizers say: why not
   Bytes shortage;                     ///< kInfeasible for memory: how much per GPU the leanest plan lacks
   std::optional<Failure> failure;     ///< kFailed
   std::vector<Rejection> rejected;    ///< by outside parallelizers, in their order

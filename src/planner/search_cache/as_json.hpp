@@ -54,6 +54,8 @@ template <class T>
 Json to_json(const T& value) {
   if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::string> || std::is_integral_v<T>) {
     return value;
+  } else if constexpr (std::is_same_v<T, SharedText>) {
+    return value.view();
   } else if constexpr (std::is_enum_v<T>) {
     return static_cast<int>(value);
   } else if constexpr (std::is_floating_point_v<T>) {
@@ -101,7 +103,7 @@ bool from_json(const Json& json, T& value) {
   if constexpr (std::is_same_v<T, bool>) {
     if (json.is_boolean()) value = json.get<bool>();
     return json.is_boolean();
-  } else if constexpr (std::is_same_v<T, std::string>) {
+  } else if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, SharedText>) {
     if (json.is_string()) value = json.get<std::string>();
     return json.is_string();
   } else if constexpr (std::is_integral_v<T>) {

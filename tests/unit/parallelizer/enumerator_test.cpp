@@ -121,8 +121,6 @@ TEST_CASE("enumerator: what does not fit says how much is missing") {
   CHECK(outcome.plans.empty());
   CHECK(outcome.shortage > 18_GiB);
   CHECK(outcome.shortage < 26_GiB);
-  CHECK(outcome.message.find("the leanest way (tp 1, cp 1, dp 1, ZeRO-0") == 0);
-  CHECK(outcome.message.find("16.00 GiB are usable") != std::string::npos);
   // With exactly the missing memory it fits, with a byte less it does not.
   CHECK(solve(model, query(model, shape(1, 1, 16_GiB + outcome.shortage), 1)).status == OutcomeStatus::kOk);
   CHECK(solve(model, query(model, shape(1, 1, 16_GiB + outcome.shortage - 1_B), 1)).shortage == 1_B);

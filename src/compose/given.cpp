@@ -249,7 +249,7 @@ tl::expected<std::vector<Composition>, Unpriced> price_together(std::span<const 
       if (kind_of[other] == kind_of[p]) alike.push_back(&pipelines[other]);
     }
     own.replicas = static_cast<int>(alike.size());
-    own.with_replicas = classes_in_one_member(alike);
+    if (kinds.size() == 1) own.with_replicas = classes_in_one_member(alike);
     std::vector<const GivenPipeline*> others;
     for (std::size_t k = 0; k < kinds.size(); ++k) {
       if (k != kind_of[p]) others.push_back(&kinds[k]);

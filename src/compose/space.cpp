@@ -198,21 +198,35 @@ std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int rep
   return shares;
 }
 
-std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int replicas, const Reach& reach,
-                                      const GpuTypes& types) {
-  std::vector<ClassShare> shares = share_classes(level, replicas, types);
+namespace {
+
+// No units of classes outside it, at most those of one member within one.
+void keep_within(const Reach& reach, const cluster::IslandLevel& level, int replicas, std::vector<ClassShare>& shares) {
   for (std::size_t k = 0; k < shares.size(); ++k) {
     if (!std::ranges::binary_search(reach.classes, static_cast<int>(k))) shares[k] = {};
     const bool with_replicas = std::ranges::binary_search(reach.with_replicas, static_cast<int>(k));
     if (reach.in_one_member || with_replicas) keep_in_one_member(level.classes[k], replicas, with_replicas, shares[k]);
   }
+}
+
+}  // namespace
+
+std::vector<ClassShare> share_classes(const cluster::IslandLevel& level, int replicas, const Reach& reach,
+                                      const GpuTypes& types) {
+  std::vector<ClassShare> shares = share_classes(level, replicas, types);
+  keep_within(reach, level, replicas, shares);
   return shares;
 }
 
 const std::vector<ClassShare>& ShareTable::at(int level, int replicas, const Reach& reach) const {
   const std::scoped_lock lock(mutex_);
   const auto [known, is_new] = known_.try_emplace({level, replicas, reach});
-  if (is_new) known->second = share_classes(tangram::at(hierarchy_.levels, level), replicas, reach, types_);
+  if (!is_new) return known->second;
+  const cluster::IslandLevel& of = tangram::at(hierarchy_.levels, level);
+  const auto [anywhere, is_first] = anywhere_.try_emplace({level, replicas});
+  if (is_first) anywhere->second = share_classes(of, replicas, types_);
+  known->second = anywhere->second;
+  keep_within(reach, of, replicas, known->second);
   return known->second;
 }
 

@@ -81,6 +81,7 @@ class ShareTable {
   const cluster::IslandHierarchy& hierarchy_;
   const GpuTypes& types_;
   mutable std::mutex mutex_;
+  mutable std::map<std::pair<int, int>, std::vector<ClassShare>> anywhere_;  ///< of all reaches
   mutable std::map<std::tuple<int, int, Reach>, std::vector<ClassShare>> known_;
 };
 

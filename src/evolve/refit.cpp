@@ -223,8 +223,13 @@ class Refitter {
         const plan::PlacedPart& placed = located.placed[p][s][i];
         // Its ranks are counted to the island of its first GPU.
         const int island_class = at(level.islands, placed.gpus.front().island).island_class;
-        given.add_part({island_class, {}, part.samples, part.strategy, part.parallelizer, part.opaque}, placed, level,
-                       located.spread[p][s][i].spills);
+        compose::GivenPart as_given;
+        as_given.island_class = island_class;
+        as_given.samples = part.samples;
+        as_given.strategy = part.strategy;
+        as_given.parallelizer = part.parallelizer;
+        as_given.opaque = part.opaque;
+        given.add_part(std::move(as_given), placed, level, located.spread[p][s][i].spills);
       }
     }
     return given;

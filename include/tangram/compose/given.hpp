@@ -52,7 +52,8 @@ struct Unpriced {
                                                         const cost::ProfileSet* profiles);
 
 /// All pipelines of a plan, each written out, in their order: those that are alike are replicas of each other, and
-/// gradients are reduced between all, as in an ensemble. What it says of replicas is not read.
+/// gradients are reduced between all, as in an ensemble, which is priced before it is placed: only where all are alike
+/// does it count that one member holds what they have of a class. What it says of replicas is not read.
 [[nodiscard]] tl::expected<std::vector<Composition>, Unpriced> price_together(std::span<const GivenPipeline> pipelines,
                                                                               const model::Model& model,
                                                                               const cluster::IslandLevel& level,

@@ -13,7 +13,8 @@
 namespace tangram::planner::tests {
 
 template <class T>
-inline constexpr bool kIsLeaf = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string>;
+inline constexpr bool kIsLeaf =
+    std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> || std::is_same_v<T, SharedText>;
 
 template <class T>
 inline constexpr bool kIsArray = false;
@@ -57,6 +58,8 @@ class ChangeOne {
       leaf = static_cast<T>(static_cast<int>(leaf) == 0 ? 1 : 0);
     } else if constexpr (std::is_same_v<T, std::string>) {
       leaf += "x";
+    } else if constexpr (std::is_same_v<T, SharedText>) {
+      leaf = leaf.str() + "x";
     } else {
       leaf = leaf == std::numeric_limits<T>::max() ? T(0) : leaf + T(1);
     }

@@ -39,7 +39,7 @@ class Searcher {
         batches_(model, hierarchy, parallelizers, options, signatures),
         screened_(screened),
         record_(batches_, options, progress,
-                looks_at_timetables() ? static_cast<std::size_t>(tuning_.last_starts) : 1) {}
+                most_microbatches() > 0 ? static_cast<std::size_t>(tuning_.last_starts) : 1) {}
 
   SearchResult run() {
     if (has_too_many_classes()) return std::move(record_.result());
@@ -194,15 +194,24 @@ class Searcher {
   [[nodiscard]] bool is_small() const { return gpus() <= tuning_.timetable_gpus; }
 
   // Where a stage holds no more microbatches than its place asks for, closed forms leave little open.
-  [[nodiscard]] bool looks_at_timetables() const {
+  [[nodiscard]] std::int64_t most_microbatches() const {
     const bool is_free = options_.constraints.semantics.warmup == runtime::Warmup::kFree;
-    return is_small() || (is_free && gpus() <= tuning_.near_timetable_gpus);
+    if (is_small() || (is_free && gpus() <= tuning_.near_timetable_gpus)) return INT64_MAX;
+    return gpus() <= tuning_.few_timetable_gpus ? tuning_.few_microbatches : 0;
   }
 
   [[nodiscard]] int gpus() const { return gpu_count(hierarchy_.levels.front(), options_.constraints.gpu_types); }
 
   [[nodiscard]] bool is_worth_timetables() const {
-    return tuning_.small_fleet_timetables && options_.timed && record_.has_plan() && looks_at_timetables();
+    return tuning_.small_fleet_timetables && options_.timed && record_.has_plan() && most_microbatches() > 0;
+  }
+
+  [[nodiscard]] std::vector<SizeSettings> sizes_for_timetables() const {
+    std::vector<SizeSettings> sizes = sizes_;
+    const auto has_more = [most = most_microbatches()](const Setting& setting) { return setting.microbatches > most; };
+    for (SizeSettings& size : sizes) std::erase_if(size.settings, has_more);
+    std::erase_if(sizes, [](const SizeSettings& size) { return size.settings.empty(); });
+    return sizes;
   }
 
   // Closed forms below this (ns) are of interest.
@@ -226,15 +235,16 @@ class Searcher {
       return goal;
     };
     const auto at_once = static_cast<std::size_t>(tuning_.sizes_at_once);
-    StatesInOrder<Goal> goals(sizes_.size(), at_once, next_goal());
+    const std::vector<SizeSettings> sizes = sizes_for_timetables();
+    StatesInOrder<Goal> goals(sizes.size(), at_once, next_goal());
     std::size_t next = 0;
     const auto begin = [&]() -> std::optional<LookRecord> {
-      if (next == sizes_.size() || is_late()) return std::nullopt;
+      if (next == sizes.size() || is_late()) return std::nullopt;
       const Goal& goal = goals.known_to(next);
       return LookRecord{next++, goal, {}};
     };
     const auto work = [&](LookRecord& look) {
-      look.batch = batches_.prepare(sizes_[look.size].settings, look.goal.incumbent);
+      look.batch = batches_.prepare(sizes[look.size].settings, look.goal.incumbent);
       std::vector<CandidateProgram>& candidates = look.batch.candidates;
       tbb::parallel_for(std::size_t{0}, candidates.size(),
                         [&](std::size_t i) { batches_.solve(candidates[i], *look.batch.store, look.goal); });

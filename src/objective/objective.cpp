@@ -30,23 +30,31 @@ std::int64_t budget_of(const Request& request) { return request.budget ? request
 
 Nanoseconds longest_of(const Request& request) { return request.longest_iteration.value_or(Nanoseconds::max()); }
 
-// Nothing keeps both limits: what is the fastest without the time limit, and what without any?
-Diagnostics out_of_reach(const Request& request, Walk& walk) {
-  const auto affordable = walk.step({.limit = limit_of(Currency::kMicroDollarsPerHour, budget_of(request))});
+// What the fastest plans take, none of which makes the time; unless one may that the search did not come to.
+Diagnostics too_slow(const Request& request, const SearchResult& found, std::span<const Shown> plans) {
+  const double wanted = to_seconds(longest_of(request));
+  const double fastest = to_seconds(std::ranges::min(plans, {}, &Shown::time).time);
+  const bool is_open = !found.finished && found.search_bound <= longest_of(request);
+  Diagnostic d;
+  d.kind = is_open ? ErrorKind::kIncomplete : ErrorKind::kInfeasible;
+  d.code = is_open ? "budget-spent" : "throughput-out-of-reach";
+  d.message =
+      is_open ? fmt::format("no plan was found that takes {:.4g} s an iteration or less, the fastest takes {:.4g} s; "
+                            "whether there is one is open",
+                            wanted, fastest)
+              : fmt::format("no plan takes {:.4g} s an iteration or less; the fastest that was found takes {:.4g} s",
+                            wanted, fastest);
+  d.hint = is_open ? "give the search more with --time-budget, or lower --min-throughput"
+                   : "lower --min-throughput, raise --budget, or add GPUs";
+  return Diagnostics{d};
+}
+
+// No plan keeps the budget: is there any without it?
+Diagnostics too_dear(const Request& request, Walk& walk) {
+  SearchResult any = walk.step({});
+  if (any.best.empty()) return std::move(any.infeasible);
   Diagnostic d;
   d.kind = ErrorKind::kInfeasible;
-  const std::vector<Shown> plans = walk.shown_within(affordable, Nanoseconds::max());
-  if (!plans.empty()) {
-    d.code = "throughput-out-of-reach";
-    d.message =
-        fmt::format("no plan takes {:.4g} s an iteration or less; the fastest that was found takes {:.4g} s",
-                    to_seconds(longest_of(request)), to_seconds(std::ranges::min(plans, {}, &Shown::time).time));
-    d.hint = "lower --min-throughput, raise --budget, or add GPUs";
-    return Diagnostics{d};
-  }
-  if (!request.budget || affordable.is_out_of_budget()) return affordable.infeasible;
-  const auto any = walk.step({});
-  if (any.best.empty()) return any.infeasible;
   d.code = "budget-too-small";
   d.message = fmt::format("no plan runs on GPUs for {:.2f} $ an hour or less", request.budget->as_double() * 1e-6);
   d.hint = "raise --budget, or find the cheapest plan per token with --objective cost";
@@ -95,11 +103,11 @@ std::optional<Diagnostics> too_small(const Request& request, const model::Model&
 
 // Leaves those that take no longer, simulated.
 void keep_within(Nanoseconds longest, const Walk& walk, SearchResult& found) {
-  if (longest == Nanoseconds::max()) return;
   const auto takes_longer = [&](const Composition& plan) {
     const auto shown = walk.show(plan);
     return !shown || shown->time > longest;
   };
+  found.optimal = found.optimal && !found.best.empty() && !takes_longer(found.best.front());
   std::erase_if(found.best, takes_longer);
   std::erase_if(found.timed, [&](const compose::TimedComposition& timed) { return takes_longer(timed.composition); });
   if (!found.best.empty() || found.timed.empty()) return;
@@ -107,11 +115,15 @@ void keep_within(Nanoseconds longest, const Walk& walk, SearchResult& found) {
   compose::keep_best(found.best, static_cast<int>(found.best.size()));
 }
 
+// A limit on time does not cut this search: simulated, a plan may make a time that its closed form is far above.
 RequestResult fastest(const Request& request, Walk& walk) {
   RequestResult result;
-  result.found = walk.step({.limit = limit_of(Currency::kMicroDollarsPerHour, budget_of(request)),
-                            .longest = with_slack(longest_of(request))});
-  keep_within(longest_of(request), walk, result.found);
+  result.found = walk.step({.limit = limit_of(Currency::kMicroDollarsPerHour, budget_of(request)), .timed = true});
+  if (request.longest_iteration) {
+    const std::vector<Shown> plans = walk.shown_within(result.found, Nanoseconds::max());
+    keep_within(*request.longest_iteration, walk, result.found);
+    if (result.found.best.empty() && !plans.empty()) result.found.infeasible = too_slow(request, result.found, plans);
+  }
   if (!result.found.best.empty()) {
     result.value = to_seconds(result.found.best.front().closed_form);
     result.bound = to_seconds(result.found.search_bound);
@@ -128,24 +140,22 @@ double worth_of(const Shown& plan, Objective objective) {
   return to_seconds(plan.time);
 }
 
-// Of the fastest plans, those that are fast enough when simulated: the closed form of one with few microbatches may be
-// longer than any that was looked at.
+// Of the fastest plans, those that are fast enough when simulated.
 void take_fastest(const Request& request, const model::Model& model, Walk& walk, RequestResult& result) {
-  SearchResult found = walk.step({.limit = limit_of(Currency::kMicroDollarsPerHour, budget_of(request)),
-                                  .top = walk.options().tuning.objectives.plans_to_show,
-                                  .timed = true});
-  std::vector<Shown> plans = walk.shown_within(found, longest_of(request));
-  if (plans.empty()) return;
-  std::ranges::stable_sort(plans, {}, [&](const Shown& plan) { return worth_of(plan, request.objective); });
-  result.value = worth_of(plans.front(), request.objective);
-  if (request.objective == Objective::kThroughput) result.bound = to_seconds(found.search_bound);
-  if (request.objective == Objective::kGpus) {
-    result.bound = result.least = static_cast<double>(too_few_gpus(model, walk, longest_of(request)) + 1);
-  }
+  RequestResult all = fastest(request, walk);
+  SearchResult& found = all.found;
+  std::vector<Shown> plans = walk.shown_within(found, Nanoseconds::max());
   found.best.clear();
   found.timed.clear();
-  for (Shown& plan : plans) found.best.push_back(std::move(plan.plan));
   found.optimal = false;
+  std::ranges::stable_sort(plans, {}, [&](const Shown& plan) { return worth_of(plan, request.objective); });
+  if (!plans.empty()) {
+    result.value = worth_of(plans.front(), request.objective);
+    if (request.objective == Objective::kGpus) {
+      result.bound = result.least = static_cast<double>(too_few_gpus(model, walk, longest_of(request)) + 1);
+    }
+  }
+  for (Shown& plan : plans) found.best.push_back(std::move(plan.plan));
   result.found = std::move(found);
 }
 
@@ -195,16 +205,18 @@ RequestResult search_request(const Request& request, const model::Model& model,
     case Objective::kCost: result = cheapest_plan(request, model, walk); break;
     case Objective::kGpus: result = fewest_gpus(request, model, walk); break;
   }
-  if (result.found.best.empty() && request.longest_iteration && !result.found.is_out_of_budget()) {
+  const bool is_fastest = request.objective == Objective::kThroughput;
+  if (result.found.best.empty() && request.longest_iteration && !is_fastest) {
+    walk.start_over();
     take_fastest(request, model, walk, result);
   }
-  const bool limited = request.budget || request.longest_iteration;
-  const bool is_one_search = !limited && request.objective == Objective::kThroughput;
+  const bool is_one_search = is_fastest && !request.budget && !request.longest_iteration;
   if (result.found.best.empty() && options.deadline.is_missed() && !is_one_search) {
     result.found.infeasible = compose::out_of_time(options.deadline);  // what single searches say is not of all
   }
-  if (result.found.best.empty() && limited && !result.found.is_out_of_budget()) {
-    result.found.infeasible = out_of_reach(request, walk);
+  const auto is_too_slow = [&] { return result.found.infeasible.front().code == "throughput-out-of-reach"; };
+  if (result.found.best.empty() && request.budget && !result.found.is_out_of_budget() && !is_too_slow()) {
+    result.found.infeasible = too_dear(request, walk);
   }
   result.found.statistics = walk.effort().statistics;
   result.found.parallelizers = walk.effort().parallelizers;

@@ -53,6 +53,7 @@ class Walk {
       : hierarchy_(hierarchy), options_(options), search_(search), timing_(timing) {}
 
   SearchResult step(const Step& step);
+  void start_over() { spent_ = 0; }  ///< with all labels again
   /// nullopt: it is no plan for the target.
   [[nodiscard]] std::optional<Shown> show(const Composition& plan) const;
   /// Of a search, those that take no longer; as the search gave them.

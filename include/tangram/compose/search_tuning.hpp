@@ -49,6 +49,8 @@ struct ProgramTuning {
   double timetable_reach = 0.3;          ///< above the best closed form: a timetable is up to a fifth below its own
   int near_timetable_gpus = 32;          ///< those up to here are looked at, too, less far
   double near_timetable_reach = 0.1;     ///< there: up to 3 % faster plans in half as long again
+  int few_timetable_gpus = 256;          ///< and on those up to here programs of few microbatches:
+  std::int64_t few_microbatches = 8;     ///< up to so many, of which a pipeline fills and drains most of the time
   bool last_local_search = true;         ///< the fastest plan is changed in all ways at the end
   int last_starts = 16;                  ///< on small fleets so many of the fastest are: each may lead elsewhere
   std::int64_t last_effort = 3'000'000;  ///< passes of timetables for one of them

@@ -41,7 +41,7 @@ struct ObjectiveName {
 struct Request {
   Objective objective = Objective::kThroughput;
   std::optional<MicroDollarsPerHour> budget = {};     ///< for all GPUs that are used; not with kGpus
-  std::optional<Nanoseconds> longest_iteration = {};  ///< by closed form
+  std::optional<Nanoseconds> longest_iteration = {};  ///< simulated
 };
 
 /// What a composition uses: GPUs, and their prices, which are zero where one of them is not known.

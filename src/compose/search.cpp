@@ -39,7 +39,7 @@ class Searcher {
         batches_(model, hierarchy, parallelizers, options, signatures),
         screened_(screened),
         record_(batches_, options, progress,
-                most_microbatches() > 0 ? static_cast<std::size_t>(tuning_.last_starts) : 1) {}
+                most_microbatches() == INT64_MAX ? static_cast<std::size_t>(tuning_.last_starts) : 1) {}
 
   SearchResult run() {
     if (has_too_many_classes()) return std::move(record_.result());
@@ -193,7 +193,8 @@ class Searcher {
 
   [[nodiscard]] bool is_small() const { return gpus() <= tuning_.timetable_gpus; }
 
-  // Where a stage holds no more microbatches than its place asks for, closed forms leave little open.
+  // Of programs that are looked at. On larger fleets, and where a stage holds no more microbatches than its place asks
+  // for, those alone that fill and drain most of the time: of others closed forms leave little open.
   [[nodiscard]] std::int64_t most_microbatches() const {
     const bool is_free = options_.constraints.semantics.warmup == runtime::Warmup::kFree;
     if (is_small() || (is_free && gpus() <= tuning_.near_timetable_gpus)) return INT64_MAX;
@@ -220,8 +221,7 @@ class Searcher {
     return static_cast<std::int64_t>((1 + reach) * static_cast<double>(record_.best()));
   }
 
-  // On small fleets, where few microbatches fill a pipeline and the two differ most, all programs within reach are
-  // looked at once more.
+  // All programs within reach are looked at once more.
   void look_for_timetables() {
     struct LookRecord {
       std::size_t size = 0;

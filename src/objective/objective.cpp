@@ -8,6 +8,7 @@
 
 #include "cheapest_plan.hpp"
 #include "fewest_gpus.hpp"
+#include "tangram/base/problem.hpp"
 #include "tangram/relax/state_memory.hpp"
 #include "walk.hpp"
 
@@ -17,6 +18,8 @@ namespace {
 
 constexpr std::array kObjectives{ObjectiveName{"throughput", Objective::kThroughput},
                                  ObjectiveName{"cost", Objective::kCost}, ObjectiveName{"gpus", Objective::kGpus}};
+
+constexpr const char* kTooSlow = "throughput-out-of-reach";  // the code of a diagnostic
 
 constexpr double kRoundingOfGpus = 1e-9;  // of sums in doubles, relative
 
@@ -30,23 +33,21 @@ std::int64_t budget_of(const Request& request) { return request.budget ? request
 
 Nanoseconds longest_of(const Request& request) { return request.longest_iteration.value_or(Nanoseconds::max()); }
 
-// What the fastest plans take, none of which makes the time; unless one may that the search did not come to.
+// What the fastest plan takes, which does not make the time; unless one may that the search did not come to.
 Diagnostics too_slow(const Request& request, const SearchResult& found, std::span<const Shown> plans) {
   const double wanted = to_seconds(longest_of(request));
   const double fastest = to_seconds(std::ranges::min(plans, {}, &Shown::time).time);
-  const bool is_open = !found.finished && found.search_bound <= longest_of(request);
-  Diagnostic d;
-  d.kind = is_open ? ErrorKind::kIncomplete : ErrorKind::kInfeasible;
-  d.code = is_open ? "budget-spent" : "throughput-out-of-reach";
-  d.message =
-      is_open ? fmt::format("no plan was found that takes {:.4g} s an iteration or less, the fastest takes {:.4g} s; "
-                            "whether there is one is open",
-                            wanted, fastest)
-              : fmt::format("no plan takes {:.4g} s an iteration or less; the fastest that was found takes {:.4g} s",
-                            wanted, fastest);
-  d.hint = is_open ? "give the search more with --time-budget, or lower --min-throughput"
-                   : "lower --min-throughput, raise --budget, or add GPUs";
-  return Diagnostics{d};
+  if (!found.finished && found.relaxed_bound <= longest_of(request)) {
+    return {problem(ErrorKind::kIncomplete, "budget-spent",
+                    fmt::format("no plan was found that takes {:.4g} s an iteration or less, the fastest takes {:.4g} "
+                                "s; whether there is one is open",
+                                wanted, fastest),
+                    "give the search more with --time-budget, or lower --min-throughput")};
+  }
+  return {problem(ErrorKind::kInfeasible, kTooSlow,
+                  fmt::format("no plan takes {:.4g} s an iteration or less; the fastest that was found takes {:.4g} s",
+                              wanted, fastest),
+                  "lower --min-throughput, raise --budget, or add GPUs")};
 }
 
 // No plan keeps the budget: is there any without it?
@@ -214,8 +215,9 @@ RequestResult search_request(const Request& request, const model::Model& model,
   if (result.found.best.empty() && options.deadline.is_missed() && !is_one_search) {
     result.found.infeasible = compose::out_of_time(options.deadline);  // what single searches say is not of all
   }
-  const auto is_too_slow = [&] { return result.found.infeasible.front().code == "throughput-out-of-reach"; };
-  if (result.found.best.empty() && request.budget && !result.found.is_out_of_budget() && !is_too_slow()) {
+  const Diagnostics& why = result.found.infeasible;
+  const bool is_too_slow = !why.empty() && why.front().code == kTooSlow;
+  if (result.found.best.empty() && request.budget && !result.found.is_out_of_budget() && !is_too_slow) {
     result.found.infeasible = too_dear(request, walk);
   }
   result.found.statistics = walk.effort().statistics;

@@ -39,7 +39,7 @@ class Searcher {
         batches_(model, hierarchy, parallelizers, options, signatures),
         screened_(screened),
         record_(batches_, options, progress,
-                most_microbatches() == INT64_MAX ? static_cast<std::size_t>(tuning_.last_starts) : 1) {}
+                looks_at_all_timetables() ? static_cast<std::size_t>(tuning_.last_starts) : 1) {}
 
   SearchResult run() {
     if (has_too_many_classes()) return std::move(record_.result());
@@ -193,11 +193,15 @@ class Searcher {
 
   [[nodiscard]] bool is_small() const { return gpus() <= tuning_.timetable_gpus; }
 
-  // Of programs that are looked at. On larger fleets, and where a stage holds no more microbatches than its place asks
-  // for, those alone that fill and drain most of the time: of others closed forms leave little open.
-  [[nodiscard]] std::int64_t most_microbatches() const {
+  // Where a stage holds no more microbatches than its place asks for, closed forms leave little open.
+  [[nodiscard]] bool looks_at_all_timetables() const {
     const bool is_free = options_.constraints.semantics.warmup == runtime::Warmup::kFree;
-    if (is_small() || (is_free && gpus() <= tuning_.near_timetable_gpus)) return INT64_MAX;
+    return is_small() || (is_free && gpus() <= tuning_.near_timetable_gpus);
+  }
+
+  // Of programs that are looked at: elsewhere those alone that fill and drain most of the time.
+  [[nodiscard]] std::int64_t most_microbatches() const {
+    if (looks_at_all_timetables()) return INT64_MAX;
     return gpus() <= tuning_.few_timetable_gpus ? tuning_.few_microbatches : 0;
   }
 

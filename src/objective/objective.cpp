@@ -34,9 +34,9 @@ std::int64_t budget_of(const Request& request) { return request.budget ? request
 Nanoseconds longest_of(const Request& request) { return request.longest_iteration.value_or(Nanoseconds::max()); }
 
 // What the fastest plan takes, which does not make the time; unless one may that the search did not come to.
-Diagnostics too_slow(const Request& request, const SearchResult& found, std::span<const Shown> plans) {
+Diagnostics too_slow(const Request& request, const SearchResult& found, Nanoseconds least) {
   const double wanted = to_seconds(longest_of(request));
-  const double fastest = to_seconds(std::ranges::min(plans, {}, &Shown::time).time);
+  const double fastest = to_seconds(least);
   if (!found.finished && found.relaxed_bound <= longest_of(request)) {
     return {problem(ErrorKind::kIncomplete, "budget-spent",
                     fmt::format("no plan was found that takes {:.4g} s an iteration or less, the fastest takes {:.4g} "
@@ -50,16 +50,17 @@ Diagnostics too_slow(const Request& request, const SearchResult& found, std::spa
                   "lower --min-throughput, raise --budget, or add GPUs")};
 }
 
+Diagnostics budget_too_small(const Request& request, std::string_view why = "") {
+  return {problem(
+      ErrorKind::kInfeasible, "budget-too-small",
+      fmt::format("no plan runs on GPUs for {:.2f} $ an hour or less{}", request.budget->as_double() * 1e-6, why),
+      "raise --budget, or find the cheapest plan per token with --objective cost")};
+}
+
 // No plan keeps the budget: is there any without it?
 Diagnostics too_dear(const Request& request, Walk& walk) {
   SearchResult any = walk.step({});
-  if (any.best.empty()) return std::move(any.infeasible);
-  Diagnostic d;
-  d.kind = ErrorKind::kInfeasible;
-  d.code = "budget-too-small";
-  d.message = fmt::format("no plan runs on GPUs for {:.2f} $ an hour or less", request.budget->as_double() * 1e-6);
-  d.hint = "raise --budget, or find the cheapest plan per token with --objective cost";
-  return Diagnostics{d};
+  return any.best.empty() ? std::move(any.infeasible) : budget_too_small(request);
 }
 
 // What GPUs cost an hour that hold parameters, gradients and optimizer state, those first that hold most for a dollar.
@@ -93,27 +94,25 @@ std::optional<Diagnostics> too_small(const Request& request, const model::Model&
   if (!request.budget) return std::nullopt;
   const auto least = least_rate(model, hierarchy.levels.front());
   if (!least || request.budget->as_double() >= *least) return std::nullopt;
-  Diagnostic d;
-  d.kind = ErrorKind::kInfeasible;
-  d.code = "budget-too-small";
-  d.message = fmt::format("no plan runs on GPUs for {:.2f} $ an hour or less: those that hold the model cost {:.2f} $",
-                          request.budget->as_double() * 1e-6, *least * 1e-6);
-  d.hint = "raise --budget, or find the cheapest plan per token with --objective cost";
-  return Diagnostics{d};
+  return budget_too_small(request, fmt::format(": those that hold the model cost {:.2f} $", *least * 1e-6));
 }
 
-// Leaves those that take no longer, simulated.
-void keep_within(Nanoseconds longest, const Walk& walk, SearchResult& found) {
+// Leaves those that take no longer, simulated. Returns what the fastest of all takes; nullopt: there is none.
+std::optional<Nanoseconds> keep_within(Nanoseconds longest, const Walk& walk, SearchResult& found) {
+  std::optional<Nanoseconds> least;
   const auto takes_longer = [&](const Composition& plan) {
     const auto shown = walk.show(plan);
-    return !shown || shown->time > longest;
+    if (!shown) return true;
+    least = std::min(least.value_or(shown->time), shown->time);
+    return shown->time > longest;
   };
   found.optimal = found.optimal && !found.best.empty() && !takes_longer(found.best.front());
   std::erase_if(found.best, takes_longer);
   std::erase_if(found.timed, [&](const compose::TimedComposition& timed) { return takes_longer(timed.composition); });
-  if (!found.best.empty() || found.timed.empty()) return;
+  if (!found.best.empty() || found.timed.empty()) return least;
   for (const compose::TimedComposition& timed : found.timed) found.best.push_back(timed.composition);
   compose::keep_best(found.best, static_cast<int>(found.best.size()));
+  return least;
 }
 
 // A limit on time does not cut this search: simulated, a plan may make a time that its closed form is far above.
@@ -121,9 +120,8 @@ RequestResult fastest(const Request& request, Walk& walk) {
   RequestResult result;
   result.found = walk.step({.limit = limit_of(Currency::kMicroDollarsPerHour, budget_of(request)), .timed = true});
   if (request.longest_iteration) {
-    const std::vector<Shown> plans = walk.shown_within(result.found, Nanoseconds::max());
-    keep_within(*request.longest_iteration, walk, result.found);
-    if (result.found.best.empty() && !plans.empty()) result.found.infeasible = too_slow(request, result.found, plans);
+    const std::optional<Nanoseconds> least = keep_within(*request.longest_iteration, walk, result.found);
+    if (result.found.best.empty() && least) result.found.infeasible = too_slow(request, result.found, *least);
   }
   if (!result.found.best.empty()) {
     result.value = to_seconds(result.found.best.front().closed_form);

@@ -22,7 +22,7 @@ inline constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max(
 /// more, which the fastest plan of all is looked at for (objective.cpp).
 inline constexpr double kSimulatedSlack = 1.1;
 
-/// A closed form from which on no simulated time is within `longest`.
+/// A closed form from which on hardly any simulated time is within `longest`.
 [[nodiscard]] Nanoseconds with_slack(Nanoseconds longest, double slack = kSimulatedSlack);
 
 /// Of this currency; kNoLimit: none.

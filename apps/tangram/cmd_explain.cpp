@@ -81,7 +81,7 @@ speed (what limits the plan), one layer moved across each cut, other degrees of
 each stage, other execution options of the job, encoders elsewhere, the next
 best plan. Then plans again with a tenth more memory on each GPU type (which
 limit binds), with one more node of each class and without one island of each
-class; and, for a runtime, without each of its rules in turn.
+class; and, for a runtime, without each of its rules in turn and without all.
 CLUSTER is the fleet the plan was made for; --target names its runtime.
 
 Manual: tangram help plans

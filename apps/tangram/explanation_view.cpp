@@ -55,6 +55,9 @@ struct ChangeText {
                        thousands(change.moved), thousands(static_cast<std::int64_t>(change.gpus)));
   }
   std::string operator()(const planner::RuleLifted& change) const { return std::string(in_words(change.rule)); }
+  std::string operator()(const planner::RulesLifted&) const {
+    return "all of them at once: on paper, no runtime runs it so";
+  }
   std::string operator()(const planner::OptionChanged& change) const {
     return fmt::format("{}: {}", change.key, change.value);
   }
@@ -87,6 +90,7 @@ struct ChangedThing {
   std::string operator()(const planner::IslandDropped& change) const { return change.island_class; }
   std::string operator()(const planner::OtherPlan& change) const { return change.plan_id; }
   std::string operator()(const planner::RuleLifted& change) const { return std::string(to_string(change.rule)); }
+  std::string operator()(const planner::RulesLifted&) const { return "all"; }
   std::string operator()(const planner::OptionChanged& change) const {
     return fmt::format("{}={}", change.key, change.value);
   }

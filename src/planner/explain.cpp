@@ -311,15 +311,23 @@ class Explainer {
     for (const runtime::Rule rule : runtime::rules_of(runtime)) {
       if (!compose::bears_on(rule, plan_.model, hierarchy)) continue;
       report_phase(fmt::format("what the rule {} costs", to_string(rule)));
-      const auto found = time_without(rule, now, fleet_, options_, progress_);
-      Alternative without{RuleLifted{rule}, std::min(result_.iteration, found.value_or(result_.iteration)), {}};
-      if (!found && options_.search.deadline.is_missed()) {
-        without.iteration.reset();
-        without.why_not = "no plan was found in time";
-      }
-      result_.rules.push_back(std::move(without));
+      add_lifted(RuleLifted{rule}, time_without(rule, now, fleet_, options_, progress_));
+    }
+    if (!result_.rules.empty()) {
+      report_phase("what all rules cost");
+      add_lifted(RulesLifted{}, time_without_rules(now, fleet_, options_, progress_));
     }
     std::ranges::stable_sort(result_.rules, {}, time_of);
+  }
+
+  /// With the time of the fastest plan of a search for faster ones, if it found some.
+  void add_lifted(Change lifted, std::optional<Nanoseconds> found) {
+    Alternative without{std::move(lifted), std::min(result_.iteration, found.value_or(result_.iteration)), {}};
+    if (!found && options_.search.deadline.is_missed()) {
+      without.iteration.reset();
+      without.why_not = "no plan was found in time";
+    }
+    result_.rules.push_back(std::move(without));
   }
 
   /// Encoders elsewhere, on the same fleet.

@@ -72,19 +72,6 @@ constexpr int kLookedAt = 64;
 constexpr double kManyIdle = 0.1;
 constexpr double kWideGap = 0.1;
 
-/// What the runtime's rules and semantics cost at least, by a look at plans without them.
-std::string target_note(const plan::LaunchPlan& plan, Nanoseconds without_rules, runtime::Target target) {
-  constexpr double kShown = 0.0005;
-  const double own = to_seconds(plan.predicted.iteration);
-  const double other = to_seconds(without_rules);
-  const double cost = own / other - 1;
-  if (cost < kShown) {
-    return fmt::format("a first look found nothing faster without the limits of {}", to_string(target));
-  }
-  return fmt::format("target {} costs at least {:.1f} %: {:.4g} s an iteration, {:.4g} s where no runtime sets limits",
-                     to_string(target), cost * 100, own, other);
-}
-
 std::string colocated_note(const plan::LaunchPlan& chain, const plan::LaunchPlan& colocated) {
   const double gain = chain.predicted.iteration.as_double() / colocated.predicted.iteration.as_double() - 1;
   return fmt::format("with colocated encoders {:.1f} % faster than with encoders in its pipelines", gain * 100);
@@ -336,15 +323,6 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
 
   const PlanOptions looks =
       planning.no_dearer_than(planned.chosen < shortlist.size() ? shortlist[planned.chosen] : shortlist.front());
-  if (looks_at_any_runtime(options, fleet)) {
-    const Nanoseconds fastest = look_without_rules(shortlist, fleet, model, looks, progress);
-    if (fastest > Nanoseconds(0) && !options.search.deadline.is_missed()) {  // else it is no measure of the other
-      std::string note = target_note(planned.plan, fastest, options.target);
-      add_note(note, planned.plan.provenance.note);
-      planned.plan.provenance.note = std::move(note);
-    }
-  }
-
   if (looks_at_runtimes(options, fleet)) {
     planned.plan.provenance.runs_on = look_at_runtimes(shortlist, fleet, model, looks, progress);
   }

@@ -195,9 +195,6 @@ void make_searches(const cluster::Fleet& fleet, const model::Model& model, const
   if (looks_at_runtimes(options, fleet)) {
     static_cast<void>(look_at_runtimes(near, fleet, model, looks, progress));
   }
-  if (looks_at_any_runtime(options, fleet)) {
-    static_cast<void>(look_without_rules(near, fleet, model, looks, progress));
-  }
 }
 
 }  // namespace tangram::planner

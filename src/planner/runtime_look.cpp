@@ -27,21 +27,14 @@ std::vector<cost::Degrees> degrees_of(const std::vector<compose::Composition>& p
   return {degrees.begin(), degrees.end()};
 }
 
-/// Of a look at no runtime in particular.
-PlanOptions look_options(PlanOptions options) {
-  options.target = runtime::Target::kGeneric;
+/// Of a look at any of the runtimes.
+PlanOptions look_options(const std::vector<compose::Composition>& near, PlanOptions options) {
+  options.parallelizers.clear();
   options.search.schedule.reset();
+  options.search.near_degrees = degrees_of(near);
   options.search.relaxed_bound = Nanoseconds(0);  // nobody asks how far a look is from the best
   options.search.label_budget = std::min(options.search.label_budget, kLabels);
   options.search.accepted_gap = std::max(options.search.accepted_gap, kGoodEnough);
-  return options;
-}
-
-/// Of a look at any of the runtimes.
-PlanOptions runtime_options(const std::vector<compose::Composition>& near, PlanOptions options) {
-  options = look_options(std::move(options));
-  options.parallelizers.clear();
-  options.search.near_degrees = degrees_of(near);
   return options;
 }
 
@@ -147,14 +140,10 @@ bool looks_at_runtimes(const PlanOptions& options, const cluster::Fleet& fleet) 
          options.search.placement == compose::EncoderPlacement::kAny && fleet.gpu_count() <= kMostGpusLookedAt;
 }
 
-bool looks_at_any_runtime(const PlanOptions& options, const cluster::Fleet& fleet) {
-  return options.target != runtime::Target::kGeneric && fleet.gpu_count() <= kMostGpusLookedAt;
-}
-
 std::vector<plan::RuntimeLook> look_at_runtimes(std::vector<compose::Composition> near, const cluster::Fleet& fleet,
                                                 const model::Model& model, const PlanOptions& options,
                                                 const compose::ProgressCallback& progress) {
-  const PlanOptions own = runtime_options(near, options);
+  const PlanOptions own = look_options(near, options);
   std::vector<plan::RuntimeLook> result;
   for (const runtime::Runtime& runtime : runtime::runtimes()) {
     if (runtime.target == runtime::Target::kGeneric ||
@@ -163,12 +152,6 @@ std::vector<plan::RuntimeLook> look_at_runtimes(std::vector<compose::Composition
     result.push_back(look_at(runtime, near, fleet, model, own, progress));
   }
   return result;
-}
-
-Nanoseconds look_without_rules(std::vector<compose::Composition> near, const cluster::Fleet& fleet,
-                               const model::Model& model, const PlanOptions& options,
-                               const compose::ProgressCallback& progress) {
-  return fastest_for(near, fleet, model, look_options(options), progress);
 }
 
 }  // namespace tangram::planner

@@ -1,9 +1,9 @@
-// What other targets would make of a job than the one that it was planned for: each runtime, if it was planned for
-// none, and none in particular, if it was planned for one. Goes in: plans at hand, the best one and those near it.
-// Comes out: the time of a plan for each, under its own semantics, that spends no more than the options let it. A look
-// takes a share of the search's time: only plans that are faster than those at hand are of interest, as far as the
-// target can run these, with few labels, without timetables. Where a runtime has one set of degrees for all stages,
-// only those that the plans at hand use are tried, by the built-in parallelizer. `--target` looks at all of them.
+// What runtimes would make of a job that was planned for none in particular. Goes in: plans at hand, the best one and
+// those near it. Comes out: the time of a plan for each runtime, under its own semantics, that spends no more than the
+// options let it. A look takes a share of the search's time: only plans that are faster than those at hand are of
+// interest, as far as the runtime can run these, with few labels, without timetables. Where a runtime has one set of
+// degrees for all stages, only those that the plans at hand use are tried, by the built-in parallelizer. `--target`
+// looks at all of them.
 #pragma once
 
 #include <vector>
@@ -18,18 +18,10 @@ namespace tangram::planner {
 /// Whether a plan with these options says so.
 [[nodiscard]] bool looks_at_runtimes(const PlanOptions& options, const cluster::Fleet& fleet);
 
-/// Whether a plan for a runtime says what its rules cost: the time of one for no runtime in particular.
-[[nodiscard]] bool looks_at_any_runtime(const PlanOptions& options, const cluster::Fleet& fleet);
-
 /// In the order of the runtimes' rows; those for models of several modules only where the model has some.
 [[nodiscard]] std::vector<plan::RuntimeLook> look_at_runtimes(std::vector<compose::Composition> near,
                                                               const cluster::Fleet& fleet, const model::Model& model,
                                                               const PlanOptions& options,
                                                               const compose::ProgressCallback& progress);
-
-/// Of a plan that no runtime's rules limit. `near`: of the target of the options.
-[[nodiscard]] Nanoseconds look_without_rules(std::vector<compose::Composition> near, const cluster::Fleet& fleet,
-                                             const model::Model& model, const PlanOptions& options,
-                                             const compose::ProgressCallback& progress);
 
 }  // namespace tangram::planner

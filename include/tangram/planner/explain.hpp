@@ -50,6 +50,8 @@ struct OtherPlan {
 struct RuleLifted {
   runtime::Rule rule;
 };
+/// All rules of the runtime at once: on paper, no runtime is without any.
+struct RulesLifted {};
 struct OptionChanged {
   std::string_view key;  ///< of the job
   std::string_view value;
@@ -58,7 +60,7 @@ struct OtherPlacement {
   compose::EncoderPlacement placement;
 };
 using Change = std::variant<Faster, MoreMemory, LayerMoved, OtherStrategy, NodeAdded, IslandDropped, OtherPlan,
-                            RuleLifted, OptionChanged, OtherPlacement>;
+                            RuleLifted, RulesLifted, OptionChanged, OtherPlacement>;
 
 /// One thing changed, and the iteration time that gives; none where it does not work, with the reason.
 struct Alternative {

@@ -23,8 +23,7 @@ namespace tangram::planner {
 
 class SearchCache;
 
-/// On larger fleets a look at what runtimes make of a job takes as long as its plan, and so does one at what is
-/// possible for none of them: there is none.
+/// On larger fleets a look at what runtimes make of a job takes as long as its plan: there is none.
 inline constexpr int kMostGpusLookedAt = 256;
 
 /// Which pipelines train the model beside each other.

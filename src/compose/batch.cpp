@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include "tangram/chain/presolve.hpp"
+#include "tangram/chain/relaxation.hpp"
 
 namespace tangram::compose {
 
@@ -78,18 +78,23 @@ bool holds_any(const std::vector<std::vector<OptionPart>>& options, const HeldBl
   });
 }
 
+// By an incumbent that was found since it was relaxed.
+void cut_by_relaxation(CandidateProgram& candidate, std::int64_t incumbent, const SearchTuning& tuning) {
+  candidate.compared_with = incumbent;
+  if (!tuning.programs.root_bound) return;
+  candidate.cut = chain::root_bound(candidate.priced.program, incumbent, tuning.solver) >= incumbent;
+}
+
+bool holds_any(const chain::Program& program) {
+  return std::ranges::any_of(program.frontiers, [](const auto& frontier) { return !frontier.empty(); });
+}
+
 void add_candidates(std::span<const OptionGroup> groups, Batch& batch) {
   for (const OptionGroup& group : groups) {
     for (const Setting& setting : group.settings) {
       batch.candidates.push_back({setting, group.shares, group.options, {}, {}});
     }
   }
-}
-
-void cut_by_relaxation(CandidateProgram& candidate, std::int64_t incumbent, const SearchTuning& tuning) {
-  candidate.compared_with = incumbent;
-  if (!tuning.programs.root_bound) return;
-  candidate.cut = chain::root_bound(candidate.priced.program, incumbent, tuning.solver) >= incumbent;
 }
 
 void keep_largest(std::vector<ClassShare>& shares, int shapes) {
@@ -379,20 +384,22 @@ void BatchMaker::relax_programs(Batch& batch, std::int64_t incumbent) const {
                                        candidate.options, signatures_, *batch.store);
     follow(options_.constraints.semantics, candidate.priced.program);
     limit_spend(candidate);
-    cut_by_relaxation(candidate, incumbent, options_.tuning);
+    candidate.some_slice_fits = holds_any(candidate.priced.program);
+    relax(candidate, incumbent);
   });
   for (const CandidateProgram& candidate : candidates) {
-    for (const auto& frontier : candidate.priced.program.frontiers) {
-      if (!frontier.empty()) batch.some_slice_fits = true;
-    }
+    batch.some_slice_fits |= candidate.some_slice_fits;
     if (candidate.cut) batch.cut.push_back(candidate.setting);
   }
   std::erase_if(candidates, [](const CandidateProgram& candidate) { return candidate.cut; });
-  const std::int64_t interest = within_reach(incumbent);
-  tbb::parallel_for(std::size_t{0}, candidates.size(), [&](std::size_t i) {
-    if (options_.deadline.has_passed()) return;
-    candidates[i].slices_cut += chain::presolve(candidates[i].priced.program, interest, options_.tuning.solver);
-  });
+}
+
+void BatchMaker::relax(CandidateProgram& candidate, std::int64_t incumbent) const {
+  const SearchTuning& tuning = options_.tuning;
+  chain::Relaxation relaxation(candidate.priced.program, tuning.solver);
+  candidate.compared_with = incumbent;
+  candidate.cut = tuning.programs.root_bound && relaxation.root_bound(incumbent) >= incumbent;
+  if (!candidate.cut) candidate.slices_cut += relaxation.presolve(within_reach(incumbent));
 }
 
 // Every pipeline may spend an equal share.

@@ -41,6 +41,7 @@ struct CandidateProgram {
   chain::ProgramResult solved;
   std::int64_t compared_with = INT64_MAX;  ///< incumbent that its relaxation was compared with
   bool cut = false;                        ///< none of its plans is faster than that
+  bool some_slice_fits = false;            ///< before any of its slices was cut
   std::int64_t slices_cut = 0;
 };
 
@@ -138,6 +139,7 @@ class BatchMaker {
                                   std::int64_t incumbent, const FrontierStore& store) const;
   [[nodiscard]] std::optional<ChunkRange> later_chunks(const Setting& setting) const;
   void relax_programs(Batch& batch, std::int64_t incumbent) const;
+  void relax(CandidateProgram& candidate, std::int64_t incumbent) const;
   void keep_demanded(std::int64_t microbatch, std::vector<ClassShare>& shares) const;
   void cut_spending(const cluster::IslandLevel& level, int replicas, std::vector<ClassShare>& shares) const;
   [[nodiscard]] std::int64_t spend_of_gpu(const cluster::IslandClass& island_class) const;

@@ -24,7 +24,7 @@ struct SolverCuts {
   bool rising_periods = true;    ///< periods are ruled out in growing steps before windows are searched
   bool feasible_periods = true;  ///< periods are ruled out that hold no chain, however slow
   bool components = true;        ///< components.hpp: shapes that only slow links join are searched apart
-  bool presolve = true;          ///< presolve.hpp: slices that no chain of interest has
+  bool presolve = true;          ///< relaxation.hpp: slices that no chain of interest has
   bool incumbents = true;        ///< beam searches for chains that the exact search can cut with
   bool timetable_pool = true;    ///< solution_pool.hpp: chains near the best, pass by pass
   bool operator==(const SolverCuts&) const = default;
@@ -81,6 +81,8 @@ struct SolverTuning {
   std::int64_t form_effort = 64;          ///< passes that one closed form takes the time of, per stage
   std::int64_t least_time_effort = 4;     ///< likewise, one least time
   double promising = 1.003;               ///< timetables up to so many times the best: more in flight is tried
+  double near_miss = 1.005;               ///< likewise: another change is tried from the chain
+  std::size_t near_misses = 3;            ///< the fastest of these
 
   SolverCuts cuts;
   bool operator==(const SolverTuning&) const = default;

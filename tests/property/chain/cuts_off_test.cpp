@@ -6,7 +6,7 @@
 #include "random_program.hpp"
 #include "support/cases.hpp"
 #include "support/catch.hpp"
-#include "tangram/chain/presolve.hpp"
+#include "tangram/chain/relaxation.hpp"
 
 using namespace tangram;
 using namespace tangram::tests;
@@ -53,7 +53,9 @@ void check_beside_incumbent(const chain::Program& program, chain::ProgramLimits 
   limits.incumbent = truth + 1;
   CHECK(chain::root_bound(program, limits.incumbent, limits.tuning) <= truth);
   chain::Program reduced = program;
-  chain::presolve(reduced, limits.incumbent, limits.tuning);
+  chain::Relaxation relaxation(reduced, limits.tuning);
+  CHECK(relaxation.root_bound(limits.incumbent) <= truth);
+  relaxation.presolve(limits.incumbent);
   check_optimum(reduced, limits, truth);
   limits.incumbent = truth;
   CHECK(chain::solve(program, limits).chains.empty());

@@ -10,7 +10,7 @@
 #include "random_program.hpp"
 #include "support/cases.hpp"
 #include "support/catch.hpp"
-#include "tangram/chain/presolve.hpp"
+#include "tangram/chain/relaxation.hpp"
 
 using namespace tangram;
 using namespace tangram::tests;
@@ -73,7 +73,7 @@ TEST_CASE("what a reduced program leaves out is in no chain of interest") {
     const auto apart = static_cast<std::int64_t>(static_cast<double>(*truth.time) * (i % 2 == 0 ? 0.04 : 0.3));
     const std::int64_t interest = *truth.time + 1 + std::uniform_int_distribution<std::int64_t>(0, apart)(random);
     chain::Program reduced = program;
-    chain::presolve(reduced, interest);
+    chain::Relaxation(reduced, {}).presolve(interest);
     if (plans_of(reduced) < plans_of(program)) ++smaller;
     INFO("case " << i);
     REQUIRE(brute_force(reduced).time == truth.time);

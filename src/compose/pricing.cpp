@@ -247,6 +247,12 @@ void add_prices(PricedProgram& priced, const model::Model& model, const CutPoint
   }
 }
 
+// Whether an option may run slices of a signature: the last stage is with no next one.
+bool may_run(const PricedProgram& priced, std::size_t option, const SignatureTable& signatures, int signature) {
+  if (!signatures.is_stage(signature, priced.setting.chunks)) return false;
+  return !priced.parts[option].front().is_with_next() || !signatures.entry(signature).signature.head;
+}
+
 // Calls visit(option, signature, plans of the first part, plans of the last part) where all parts have plans.
 template <class Visit>
 void for_each_key(const PricedProgram& priced, const model::Model& model, const SignatureTable& signatures,
@@ -256,7 +262,7 @@ void for_each_key(const PricedProgram& priced, const model::Model& model, const 
     for (int s = 0; s < signatures.size(); ++s) {
       const bool whole = signatures.entry(s).segments() == signatures.segments();
       if (!model.job.allow.pipeline && !whole) continue;
-      if (!signatures.is_stage(s, priced.setting.chunks)) continue;
+      if (!may_run(priced, option, signatures, s)) continue;
       const auto& first = store.at(parts.front().entry).plans[static_cast<std::size_t>(s)];
       const auto& last = store.at(parts.back().entry).plans[static_cast<std::size_t>(s)];
       if (!first.empty() && !last.empty()) visit(option, static_cast<std::size_t>(s), first, last);
@@ -332,7 +338,7 @@ void add_staircases(PricedProgram& priced, const model::Model& model, const Sign
     for (std::size_t s = 0; s < count; ++s) {
       const bool whole = signatures.entry(static_cast<int>(s)).segments() == signatures.segments();
       if (!model.job.allow.pipeline && !whole) continue;
-      if (!signatures.is_stage(static_cast<int>(s), priced.setting.chunks)) continue;
+      if (!may_run(priced, option, signatures, static_cast<int>(s))) continue;
       const std::vector<prune::Candidate>& first = store.at(parts.front().entry).staircases[s];
       const std::vector<prune::Candidate>& last = store.at(parts.back().entry).staircases[s];
       std::vector<prune::Candidate>& steps = program.frontiers(option, s);
@@ -413,7 +419,8 @@ std::vector<prune::Candidate> price_frontier(PricedProgram& priced, int option, 
   const std::vector<OptionPart>& parts = priced.parts[static_cast<std::size_t>(option)];
   const auto& first = store.at(parts.front().entry).plans[static_cast<std::size_t>(signature)];
   const auto& last = store.at(parts.back().entry).plans[static_cast<std::size_t>(signature)];
-  if (first.empty() || last.empty() || !signatures.is_stage(signature, priced.setting.chunks)) return {};
+  if (first.empty() || last.empty()) return {};
+  if (!may_run(priced, static_cast<std::size_t>(option), signatures, signature)) return {};
   // The gradient volume of a slice does not depend on the strategy.
   const Nanoseconds crossing =
       crossing_sync(model, level, priced.setting.replicas, priced.setting.reach, placements_of(parts),

@@ -16,8 +16,9 @@ enum class Changes : std::uint8_t {
   /// as much as was in flight.
   kFew,
   /// Those, any two stages exchanged, a stage split or two merged, fewer in flight; and stages that change get any of
-  /// their plans. Where nothing of that helps: a stage moved along the chain or two exchanged, with their blocks, and a
-  /// block moved from a stage to any other.
+  /// their plans. Where nothing of that helps: a stage moved along the chain or two exchanged, with their blocks, two
+  /// given as many units that lie otherwise, and a block moved from a stage to any other. And where that does not
+  /// either: two changes at once, from the chains that were nearly as fast.
   kAll,
 };
 

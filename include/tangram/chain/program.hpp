@@ -24,6 +24,7 @@ using prune::Candidate;
 struct Use {
   int island_class = 0;
   int units = 0;
+  bool operator==(const Use&) const = default;
 };
 
 /// What one stage may run on: a shape of one class, or several for a mixed stage.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../resources.hpp"
+#include "near_misses.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/chain/timetable.hpp"
 
@@ -24,19 +25,39 @@ class LocalSearch {
         deadline_(deadline),
         all_(changes == Changes::kAll),
         left_(effort),
-        best_{std::move(start), 0} {
+        best_{std::move(start), 0},
+        near_misses_(tuning) {
     best_.time = time_of(best_.chain, INT64_MAX);
     note_more();
   }
 
   TimedChain run() {
-    while (left_ > 0 && (change_near() || (all_ && change_far()))) {
-    }
+    descend();
+    while (all_ && left_ > 0 && change_twice()) descend();
     group_otherwise();
     return std::move(best_);
   }
 
  private:
+  void descend() {
+    while (left_ > 0 && (change_near() || (all_ && change_far()))) {
+    }
+  }
+
+  // Two changes at once: from the chains that were nearly as fast as the best, every one change more.
+  bool change_twice() {
+    const Chain fastest = best_.chain;
+    for (TimedChain& near : near_misses_.take()) {
+      if (!near_misses_.is_near(near.time, best_.time)) continue;
+      best_.chain = std::move(near.chain);
+      note_more();
+      if (change_near() || change_far()) return true;
+      best_.chain = fastest;
+    }
+    note_more();
+    return false;
+  }
+
   bool change_near() {
     bool improved = false;
     for (std::size_t s = 0; s < stages().size(); ++s) {
@@ -64,6 +85,7 @@ class LocalSearch {
         if (!are_neighbours) improved |= move_block(s, t);
         if (!are_neighbours || s < t) improved |= move_stage(s, t);
         if (!are_neighbours && s < t) improved |= exchange_whole(s, t);
+        if (s < t) improved |= run_beside_others(s, t);
       }
     }
     return improved;
@@ -138,6 +160,29 @@ class LocalSearch {
     Chain next = best_.chain;
     std::swap(next.stages[s].option, next.stages[t].option);
     return try_plans(std::move(next), {s, t}, more_in_flight_);
+  }
+
+  // Both on as many GPUs of the same classes as before, which lie otherwise: in one node with other stages.
+  bool run_beside_others(std::size_t s, std::size_t t) {
+    bool improved = false;
+    for (const int one : alike_to(stages()[s].option)) {
+      for (const int other : alike_to(stages()[t].option)) {
+        Chain next = best_.chain;
+        if (!run_on(one, next.stages[s]) || !run_on(other, next.stages[t])) continue;
+        improved |= consider(std::move(next), more_in_flight_);
+      }
+    }
+    return improved;
+  }
+
+  // With the same plan, if there is one.
+  [[nodiscard]] bool run_on(int other, ChainStage& stage) {
+    const std::vector<Candidate>& plans = frontiers_.whole(other, signature_of(stage));
+    const auto same = std::ranges::find(plans, stage.candidate.source, &Candidate::source);
+    if (same == plans.end() || same->T != stage.candidate.T) return false;
+    stage.option = other;
+    stage.candidate = *same;
+    return true;
   }
 
   // All boundaries between the two move along.
@@ -289,6 +334,15 @@ class LocalSearch {
            2 * a.front().units == b.front().units;
   }
 
+  // Other options that take the same units.
+  [[nodiscard]] std::vector<int> alike_to(int number) const {
+    std::vector<int> alike;
+    for (int other = 0; other < static_cast<int>(program_.options.size()); ++other) {
+      if (other != number && option(other).uses == option(number).uses) alike.push_back(other);
+    }
+    return alike;
+  }
+
   // ---- which plans they get ----
 
   bool try_plans(Chain next, const std::vector<std::size_t>& changed, const std::vector<std::int64_t>& more) {
@@ -409,10 +463,15 @@ class LocalSearch {
     add_in_flight(next, more);
     const std::int64_t time = time_of(next, of_no_interest());
     least = std::min(least, time);
-    if (time >= best_.time) return false;
-    best_ = {std::move(next), time};
-    note_more();
-    return true;
+    if (time < best_.time) {
+      best_ = {std::move(next), time};
+      note_more();
+      return true;
+    }
+    if (all_ && near_misses_.is_near(time, best_.time) && !have_same_stages(next, best_.chain)) {
+      near_misses_.note(std::move(next), time);
+    }
+    return false;
   }
 
   void note_more() {
@@ -437,7 +496,8 @@ class LocalSearch {
   // How much longer such a chain takes decides nothing.
   [[nodiscard]] std::int64_t of_no_interest() const {
     if (!all_) return best_.time;
-    return std::max(best_.time, static_cast<std::int64_t>(tuning_.promising * static_cast<double>(best_.time)) + 1);
+    const double most = std::max(tuning_.promising, tuning_.near_miss) * static_cast<double>(best_.time);
+    return std::max(best_.time, static_cast<std::int64_t>(most) + 1);
   }
 
   [[nodiscard]] std::int64_t time_of(const Chain& chain, std::int64_t cutoff) {
@@ -452,6 +512,7 @@ class LocalSearch {
   bool all_;
   std::int64_t left_;
   TimedChain best_;
+  NearMisses near_misses_;
   std::vector<std::int64_t> more_in_flight_;  // [stage] than the period asks for
 };
 

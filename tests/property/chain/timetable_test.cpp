@@ -9,6 +9,7 @@
 #include "simulated_chain.hpp"
 #include "support/cases.hpp"
 #include "support/catch.hpp"
+#include "tangram/chain/local_search.hpp"
 
 using namespace tangram;
 using namespace tangram::chain;
@@ -129,6 +130,41 @@ TEST_CASE("where only timetables are looked for, the fastest of all chains near 
   }
   CHECK(compared >= enough(1000));
   CHECK(missed <= 1 + compared / 400);  // a beam takes the fastest plan of a stage, and local search starts from that
+}
+
+TEST_CASE("local search with every change leads to the fastest of most programs, and with two at once to more") {
+  std::mt19937_64 random(61);
+  const Refine whole;  // nothing to make so
+  SolverTuning one_change;
+  one_change.near_misses = 0;
+  int compared = 0;
+  int missed = 0;
+  int missed_with_one = 0;
+  for (int i = 0; i < cases(2000); ++i) {
+    Flavour flavour;
+    flavour.most_microbatches = i % 2 == 0 ? 9 : 24;
+    const Program program = random_program(random, flavour);
+    const ProgramResult best = solve(program, {});
+    if (best.chains.empty()) continue;
+    const Chain& start = best.chains.front();
+    Frontiers frontiers(program, whole);
+    const auto changed = [&](const SolverTuning& tuning) {
+      return local_search(program, frontiers, start, Changes::kAll, 1'000'000, tuning);
+    };
+    const TimedChain fastest = changed({});
+    INFO("case " << i);
+    check_chain(program, fastest.chain);
+    REQUIRE(fastest.time == simulated(program, fastest.chain));
+    REQUIRE(fastest.time <= timetable(program, start));
+    const std::optional<std::int64_t> truth = fastest_timetable(program, start.time + start.time * 3 / 10 + 1);
+    REQUIRE(truth);
+    ++compared;
+    missed += fastest.time > *truth ? 1 : 0;
+    missed_with_one += changed(one_change).time > *truth ? 1 : 0;
+  }
+  CHECK(compared >= enough(1000));
+  CHECK(missed <= missed_with_one);
+  CHECK(missed <= 1 + compared / 10);
 }
 
 TEST_CASE("a timetable of many microbatches is what the simulator says, and beyond a cutoff no more than that") {

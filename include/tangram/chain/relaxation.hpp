@@ -21,7 +21,7 @@ class FastestPlans;
 class Relaxation {
  public:
   /// Both must outlive it.
-  explicit Relaxation(Program& program, const SolverTuning& tuning);
+  Relaxation(Program& program, const SolverTuning& tuning);
   ~Relaxation();
   Relaxation(const Relaxation&) = delete;
   Relaxation& operator=(const Relaxation&) = delete;

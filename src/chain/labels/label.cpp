@@ -15,28 +15,19 @@ BoundaryPrices::BoundaryPrices(const Program& program, std::int64_t period, Fron
       }
     }
   }
-  latency_gaps_.resize(program.prices.size());
-  for (int cut = 0; cut <= program.blocks; ++cut) {
-    LatencyGap& latency_gap = at(latency_gaps_, at(program.cut_kind, cut));
-    if (latency_gap.empty()) latency_gap = latency_gap_of(cut);
-  }
+  latency_gaps_.reserve(program.prices.size());
+  for (const Grid<Price>& of_kind : program.prices) latency_gaps_.emplace_back(*this, of_kind);
 }
 
-BoundaryPrices::LatencyGap BoundaryPrices::latency_gap_of(int cut) const {
-  const int keys = program_.keys;
-  LatencyGap latency_gap(keys, keys);
-  for (int x = 0; x < keys; ++x) {
-    for (int y = 0; y < keys; ++y) {
-      std::int64_t& most = latency_gap(x, y);
-      for (int front = 0; front < keys; ++front) {
-        const Price& to_x = program_.price(cut, front, x);
-        const Price& to_y = program_.price(cut, front, y);
-        if (x == y || !counts(to_y)) continue;
-        most = std::max(most, fits(to_x) ? to_x.latency - to_y.latency : kFar);
-      }
-    }
+std::int64_t BoundaryPrices::latency_gap_of(const Grid<Price>& of_kind, int x, int y) const {
+  if (x == y) return 0;
+  std::int64_t most = 0;
+  for (int front = 0; front < program_.keys; ++front) {
+    const Price& to_x = of_kind(front, x);
+    const Price& to_y = of_kind(front, y);
+    if (counts(to_y)) most = std::max(most, fits(to_x) ? to_x.latency - to_y.latency : kFar);
   }
-  return latency_gap;
+  return most;
 }
 
 }  // namespace tangram::chain

@@ -70,10 +70,28 @@ class BoundaryPrices {
   /// narrow beam keeps a greater variety of them.
   enum class Fronts : std::uint8_t { kAllowed, kAny };
   BoundaryPrices(const Program& program, std::int64_t period, Fronts fronts = Fronts::kAllowed);
+  BoundaryPrices(const BoundaryPrices&) = delete;  // gaps refer to their prices
+  BoundaryPrices& operator=(const BoundaryPrices&) = delete;
 
-  /// By x and y: how much longer the hop over a cut to a head x can be than that to a head y, for any stage that
-  /// the period allows in front of y. kFar: it does not allow all of these in front of x.
-  using LatencyGap = Grid<std::int64_t>;
+  /// How much longer the hop over a cut to a head x can be than that to a head y, for any stage that the period allows
+  /// in front of y. kFar: it does not allow all of these in front of x. Worked out where it is first asked for, as few
+  /// pairs of heads meet where there are many; not to be asked by two threads.
+  class LatencyGap {
+   public:
+    LatencyGap(const BoundaryPrices& prices, const Grid<Price>& of_kind)
+        : prices_(prices), of_kind_(of_kind), known_(of_kind.rows(), of_kind.columns(), kUnknown) {}
+    [[nodiscard]] std::int64_t operator()(int x, int y) const {
+      std::int64_t& gap = known_(x, y);
+      if (gap == kUnknown) gap = prices_.latency_gap_of(of_kind_, x, y);
+      return gap;
+    }
+
+   private:
+    static constexpr std::int64_t kUnknown = -1;
+    const BoundaryPrices& prices_;
+    const Grid<Price>& of_kind_;
+    mutable Grid<std::int64_t> known_;
+  };
   [[nodiscard]] const LatencyGap& latency_gap_at(int cut) const {
     return at(latency_gaps_, at(program_.cut_kind, cut));
   }
@@ -84,7 +102,7 @@ class BoundaryPrices {
   [[nodiscard]] std::int64_t longest(int head) const { return at(longest_, head); }
 
  private:
-  [[nodiscard]] LatencyGap latency_gap_of(int cut) const;
+  [[nodiscard]] std::int64_t latency_gap_of(const Grid<Price>& of_kind, int x, int y) const;
   [[nodiscard]] bool counts(const Price& price) const {
     return !price.is_none() && (fronts_ == Fronts::kAny || fits(price));
   }

@@ -30,6 +30,7 @@ constexpr io::NumberRange kFloor{0, 1e6, false, false, "kernels end within a sec
 constexpr io::NumberRange kReached{1e-3, 10, false, false, "a share of the datasheet's rate"};
 constexpr io::NumberRange kRelative{0, 100, false, false, "a share of the time: 0.1 is 10 %"};
 constexpr double kLargest = 1e15;
+constexpr double kShortest = 1e-3;  // us: no kernel ends within a nanosecond
 constexpr double kMicrosecond = 1e-6;
 
 class TableReader {
@@ -112,8 +113,9 @@ class TableReader {
     for (const io::Node& row : rows->items) {
       if (!read_row(row)) {
         reader_.error_at(row, fmt::format("/rows/{}", &row - rows->items.data()), "wrong-type",
-                         fmt::format("expected {} integers above 0 ({}), then {} times in microseconds or null",
-                                     names().size(), fmt::join(names(), ", "), table_.gpus.size()));
+                         fmt::format("expected an integer above 0 for each of {}, then for each of \"gpus\" the "
+                                     "microseconds, at least 0.001, or null",
+                                     fmt::join(names(), ", ")));
       }
       if (reader_.sink().size() >= kMaxDiagnostics) return;
     }
@@ -130,7 +132,7 @@ class TableReader {
       if (of_shape) {
         if (value.kind != io::NodeKind::kInteger || value.integer < 1 || value.number > kLargest) return false;
         shape.push_back(value.integer);
-      } else if (none || (value.number > 0 && value.number < kLargest)) {
+      } else if (none || (value.number >= kShortest && value.number < kLargest)) {
         seconds.push_back(none ? 0 : value.number * kMicrosecond);
       } else {
         return false;

@@ -196,7 +196,9 @@ TEST_CASE("operator times read back as they were written, and mistakes are told"
     REQUIRE_FALSE(read);
     return render(read.error().front());
   };
-  CHECK_THAT(wrong("[[1, 2, 3]]"), ContainsSubstring("expected 3 integers above 0 (m, n, k), then 1 times"));
+  CHECK_THAT(wrong("[[1, 2, 3]]"),
+             ContainsSubstring("an integer above 0 for each of m, n, k, then for each of \"gpus\""));
+  CHECK_THAT(wrong("[[1, 2, 3, 1e-308]]"), ContainsSubstring("at least 0.001"));
   CHECK_THAT(wrong("[[1, 2, 3, -4]]"), ContainsSubstring("t.json:2:"));
   CHECK_THAT(wrong("[[1, 2, 3, 4], [1, 2, 3, 5]]"), ContainsSubstring("a second row for this shape"));
   CHECK_THAT(wrong("[]"), ContainsSubstring("expected \"rows\""));

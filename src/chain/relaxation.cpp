@@ -79,12 +79,10 @@ std::int64_t longest_period_of(const Program& program, const FastestPlans& plans
 }  // namespace
 
 std::int64_t root_bound(const Program& program, std::int64_t interest, const SolverTuning& tuning) {
-  const std::vector<Component> components = components_of(program, interest, tuning);
-  if (!components.empty()) return bound_of(components, interest, tuning);
-  return bound_of_connected(program, FastestPlans(program, tuning), interest);
+  return Relaxation(program, tuning).root_bound(interest);
 }
 
-Relaxation::Relaxation(Program& program, const SolverTuning& tuning) : program_(program), tuning_(tuning) {}
+Relaxation::Relaxation(const Program& program, const SolverTuning& tuning) : program_(program), tuning_(tuning) {}
 
 Relaxation::~Relaxation() = default;
 
@@ -99,7 +97,7 @@ std::int64_t Relaxation::root_bound(std::int64_t interest) {
   return bound_of_connected(program_, plans(), interest);
 }
 
-std::int64_t Relaxation::presolve(std::int64_t interest) {
+std::int64_t Relaxation::presolve(std::int64_t interest, Program& reduced) {
   if (!tuning_.cuts.presolve || interest == INT64_MAX || program_.microbatches < 2) return 0;
   const std::int64_t period = longest_period_of(program_, plans(), interest);
   const Capacity capacity(program_, plans(), period);
@@ -110,7 +108,7 @@ std::int64_t Relaxation::presolve(std::int64_t interest) {
   for (std::size_t option = 0; option < program_.options.size(); ++option) {
     const std::int64_t beside = capacity.held_beside(program_.options[option], resources);
     for (int signature = 0; signature < program_.signatures; ++signature) {
-      std::vector<Candidate>& frontier = program_.frontiers(option, signature);
+      std::vector<Candidate>& frontier = reduced.frontiers(option, signature);
       const std::int64_t own = at(capacity.weights().of_signature, signature);
       if (frontier.empty()) continue;
       if (beside < all - own) frontier.clear();

@@ -78,11 +78,10 @@ bool holds_any(const std::vector<std::vector<OptionPart>>& options, const HeldBl
   });
 }
 
-// By an incumbent that was found since it was relaxed.
-void cut_by_relaxation(CandidateProgram& candidate, std::int64_t incumbent, const SearchTuning& tuning) {
+void cut_by(chain::Relaxation& relaxation, CandidateProgram& candidate, std::int64_t incumbent,
+            const ProgramTuning& tuning) {
   candidate.compared_with = incumbent;
-  if (!tuning.programs.root_bound) return;
-  candidate.cut = chain::root_bound(candidate.priced.program, incumbent, tuning.solver) >= incumbent;
+  candidate.cut = tuning.root_bound && relaxation.root_bound(incumbent) >= incumbent;
 }
 
 bool holds_any(const chain::Program& program) {
@@ -395,11 +394,10 @@ void BatchMaker::relax_programs(Batch& batch, std::int64_t incumbent) const {
 }
 
 void BatchMaker::relax(CandidateProgram& candidate, std::int64_t incumbent) const {
-  const SearchTuning& tuning = options_.tuning;
-  chain::Relaxation relaxation(candidate.priced.program, tuning.solver);
-  candidate.compared_with = incumbent;
-  candidate.cut = tuning.programs.root_bound && relaxation.root_bound(incumbent) >= incumbent;
-  if (!candidate.cut) candidate.slices_cut += relaxation.presolve(within_reach(incumbent));
+  chain::Program& program = candidate.priced.program;
+  chain::Relaxation relaxation(program, options_.tuning.solver);
+  cut_by(relaxation, candidate, incumbent, options_.tuning.programs);
+  if (!candidate.cut) candidate.slices_cut += relaxation.presolve(within_reach(incumbent), program);
 }
 
 // Every pipeline may spend an equal share.
@@ -427,7 +425,10 @@ chain::Refine BatchMaker::refine_of(PricedProgram& priced, const FrontierStore& 
 
 void BatchMaker::solve(CandidateProgram& candidate, const FrontierStore& store, const Goal& goal) const {
   PricedProgram& priced = candidate.priced;
-  if (goal.incumbent < candidate.compared_with) cut_by_relaxation(candidate, goal.incumbent, options_.tuning);
+  if (goal.incumbent < candidate.compared_with) {  // which was found since
+    chain::Relaxation relaxation(priced.program, options_.tuning.solver);
+    cut_by(relaxation, candidate, goal.incumbent, options_.tuning.programs);
+  }
   if (candidate.cut) return;
   chain::ProgramLimits limits;
   limits.incumbent = goal.incumbent;

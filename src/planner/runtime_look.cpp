@@ -44,7 +44,7 @@ Nanoseconds faster_of(Nanoseconds a, Nanoseconds b) {
   return std::min(a, b);
 }
 
-/// No stage holds more microbatches than its place asks for, as most runtimes have it.
+/// No stage holds more microbatches than its place asks for, as every runtime has it.
 compose::Composition with_classic_warmup(compose::Composition plan) {
   if (plan.chunks > 1) return plan;
   auto depth = static_cast<std::int64_t>(plan.stages.size());
@@ -82,11 +82,10 @@ class TargetLook {
 
  private:
   [[nodiscard]] AtHand at_hand(const std::vector<compose::Composition>& near) const {
-    const bool is_free = runtime::runtime_of(options_.target).semantics.warmup == runtime::Warmup::kFree;
     AtHand known;
     for (const compose::Composition& composition : near) {
       if (!planning_.is_affordable(composition)) continue;
-      const auto plan = planning_.assemble(is_free ? composition : with_classic_warmup(composition));
+      const auto plan = planning_.assemble(with_classic_warmup(composition));
       if (!plan || !reasons_against(*plan, options_.target).empty()) continue;
       const simulate::Result result = simulate::simulate(simulate::schedule_of(*plan));
       if (result.deadlock) continue;

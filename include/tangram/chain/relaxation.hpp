@@ -21,7 +21,7 @@ class FastestPlans;
 class Relaxation {
  public:
   /// Both must outlive it.
-  Relaxation(Program& program, const SolverTuning& tuning);
+  Relaxation(const Program& program, const SolverTuning& tuning);
   ~Relaxation();
   Relaxation(const Relaxation&) = delete;
   Relaxation& operator=(const Relaxation&) = delete;
@@ -29,15 +29,15 @@ class Relaxation {
   /// As the free function.
   [[nodiscard]] std::int64_t root_bound(std::int64_t interest);
 
-  /// Empties the frontiers of what is in no chain faster than `interest`, and drops plans slower than any period of
-  /// such a chain. Returns how many frontiers are empty now that were not. At most once, and nothing else after it.
-  /// O(windows x signatures x options).
-  std::int64_t presolve(std::int64_t interest);
+  /// Of its program, which is asked for nothing after that, or of a copy: empties the frontiers of what is in no chain
+  /// faster than `interest`, and drops plans slower than any period of such a chain. Returns how many frontiers are
+  /// empty now that were not. O(windows x signatures x options).
+  std::int64_t presolve(std::int64_t interest, Program& reduced);
 
  private:
   [[nodiscard]] const FastestPlans& plans();
 
-  Program& program_;
+  const Program& program_;
   const SolverTuning& tuning_;
   std::unique_ptr<const FastestPlans> plans_;  // of the program as it was, once they were looked at
 };

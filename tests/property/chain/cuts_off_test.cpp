@@ -53,9 +53,9 @@ void check_beside_incumbent(const chain::Program& program, chain::ProgramLimits 
   limits.incumbent = truth + 1;
   CHECK(chain::root_bound(program, limits.incumbent, limits.tuning) <= truth);
   chain::Program reduced = program;
-  chain::Relaxation relaxation(reduced, limits.tuning);
+  chain::Relaxation relaxation(program, limits.tuning);
   CHECK(relaxation.root_bound(limits.incumbent) <= truth);
-  relaxation.presolve(limits.incumbent);
+  relaxation.presolve(limits.incumbent, reduced);
   check_optimum(reduced, limits, truth);
   limits.incumbent = truth;
   CHECK(chain::solve(program, limits).chains.empty());

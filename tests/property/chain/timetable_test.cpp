@@ -51,6 +51,16 @@ void check_chain(const Program& program, const Chain& chain) {
   REQUIRE(std::ranges::all_of(left, [](std::int64_t units) { return units >= 0; }));
 }
 
+// Every other one with more microbatches.
+Program small_program(std::mt19937_64& random, int number) {
+  Flavour flavour;
+  flavour.most_microbatches = number % 2 == 0 ? 9 : 24;
+  return random_program(random, flavour);
+}
+
+// Closed forms below this belong to chains that are looked at.
+std::int64_t within_reach(const Chain& best) { return best.time + best.time * 3 / 10 + 1; }
+
 }  // namespace
 
 TEST_CASE("timetables are what the simulator says, and improved by local search chains are made of what there is") {
@@ -112,14 +122,12 @@ TEST_CASE("where only timetables are looked for, the fastest of all chains near 
   int compared = 0;
   int missed = 0;
   for (int i = 0; i < cases(2000); ++i) {
-    Flavour flavour;
-    flavour.most_microbatches = i % 2 == 0 ? 9 : 24;
-    const Program program = random_program(random, flavour);
+    const Program program = small_program(random, i);
     const ProgramResult best = solve(program, {});
     if (best.chains.empty()) continue;
     ProgramLimits limits;
     limits.timed = limits.only_timetables = true;
-    limits.incumbent = best.chains.front().time + best.chains.front().time * 3 / 10 + 1;
+    limits.incumbent = within_reach(best.chains.front());
     const std::optional<std::int64_t> truth = fastest_timetable(program, limits.incumbent);
     INFO("case " << i);
     REQUIRE(truth);
@@ -141,9 +149,7 @@ TEST_CASE("local search with every change leads to the fastest of most programs,
   int missed = 0;
   int missed_with_one = 0;
   for (int i = 0; i < cases(2000); ++i) {
-    Flavour flavour;
-    flavour.most_microbatches = i % 2 == 0 ? 9 : 24;
-    const Program program = random_program(random, flavour);
+    const Program program = small_program(random, i);
     const ProgramResult best = solve(program, {});
     if (best.chains.empty()) continue;
     const Chain& start = best.chains.front();
@@ -156,7 +162,7 @@ TEST_CASE("local search with every change leads to the fastest of most programs,
     check_chain(program, fastest.chain);
     REQUIRE(fastest.time == simulated(program, fastest.chain));
     REQUIRE(fastest.time <= timetable(program, start));
-    const std::optional<std::int64_t> truth = fastest_timetable(program, start.time + start.time * 3 / 10 + 1);
+    const std::optional<std::int64_t> truth = fastest_timetable(program, within_reach(start));
     REQUIRE(truth);
     ++compared;
     missed += fastest.time > *truth ? 1 : 0;

@@ -14,6 +14,7 @@
 #include "frontier_store.hpp"
 #include "pricing.hpp"
 #include "screening.hpp"
+#include "settings.hpp"
 #include "space.hpp"
 #include "tangram/chain/program.hpp"
 #include "tangram/cluster/islands.hpp"
@@ -106,12 +107,13 @@ class BatchMaker {
 
   /// Changes the chain as long as that makes its timetable faster (local_search.hpp, `effort` too).
   void improve(PlacedChain& chain, std::int64_t effort) const;
-  /// The chain with microbatches of another size, improved among the shapes that it has. Time kNoTime: they can not be
-  /// run; without a store: nobody was asked.
-  [[nodiscard]] PlacedChain with_size(const PlacedChain& chain, std::int64_t microbatch, std::int64_t effort) const;
+  /// The chain in another setting of its level (settings_beside), improved among the shapes that it has: with another
+  /// number of pipelines these have more or fewer GPUs. Time kNoTime: it can not be run so; without a store: nobody was
+  /// asked.
+  [[nodiscard]] PlacedChain in_setting(const PlacedChain& chain, const Setting& setting, std::int64_t effort) const;
   /// The same before it is improved. Slices are asked for that are up to `reach` segments longer or shorter than the
   /// chain's stages.
-  [[nodiscard]] PlacedChain among_own_shapes(const PlacedChain& chain, std::int64_t microbatch, int reach) const;
+  [[nodiscard]] PlacedChain among_own_shapes(const PlacedChain& chain, const Setting& setting, int reach) const;
   /// The chain in the program of its setting, which has all shapes. Time kNoTime: it is not of those of interest
   /// below `incumbent`.
   [[nodiscard]] PlacedChain among_all_shapes(const PlacedChain& chain, std::int64_t incumbent) const;

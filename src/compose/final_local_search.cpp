@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "space.hpp"
+#include "settings.hpp"
 
 namespace tangram::compose {
 
@@ -14,42 +14,37 @@ void FinalLocalSearch::run() {
   for (PlacedChain& start : starts) batches_.improve(start, effort());
   PlacedChain fastest =
       *std::ranges::min_element(starts, {}, [](const PlacedChain& start) { return start.timed.time; });
-  while (take_other_size(fastest)) {
+  while (take_other_setting(fastest)) {
   }
   if (fastest.timed.time < before) record_.take_improved(fastest);
   if (!batches_.cuts().are_everywhere()) move_single_blocks(fastest);
 }
 
-bool FinalLocalSearch::take_other_size(PlacedChain& fastest) {
-  for (const std::int64_t size : sizes_beside(fastest.candidate->setting)) {
-    PlacedChain other = batches_.with_size(fastest, size, effort() / options_.tuning.programs.other_size_share);
+// Of the chain's shapes alone it is cheap to say how fast a setting is.
+bool FinalLocalSearch::take_other_setting(PlacedChain& fastest) {
+  const std::int64_t effort_of_each = effort() / options_.tuning.programs.other_setting_share;
+  for (const Setting& setting : settings_beside(model_, hierarchy_, options_, fastest.candidate->setting)) {
+    PlacedChain other = batches_.in_setting(fastest, setting, effort_of_each);
     if (other.store) record_.count_queries(*other.store);
     if (other.timed.time >= fastest.timed.time) continue;
-    fastest = std::move(other);
-    improve_among_all_shapes(fastest);
+    PlacedChain among_all = among_all_shapes(other);
+    const bool is_of_space = among_all.timed.time != kNoTime;
+    // Other shapes may be ones that are not offered; the same ones are, if with other samples of a mixed stage.
+    if (!is_of_space && setting.replicas != fastest.candidate->setting.replicas) continue;
+    fastest = is_of_space ? std::move(among_all) : std::move(other);
     return true;
   }
   return false;
 }
 
-std::vector<std::int64_t> FinalLocalSearch::sizes_beside(const Setting& setting) const {
-  const std::vector<std::int64_t> sizes =
-      microbatch_sizes(model_.job, setting.replicas, splitting_of(hierarchy_, options_));
-  const auto own = std::ranges::find(sizes, setting.microbatch);
-  std::vector<std::int64_t> near;
-  if (own == sizes.end()) return near;
-  if (own != sizes.begin()) near.push_back(*(own - 1));
-  if (own + 1 != sizes.end()) near.push_back(*(own + 1));
-  return near;
-}
-
-void FinalLocalSearch::improve_among_all_shapes(PlacedChain& fastest) {
-  const std::int64_t time = fastest.timed.time;
-  PlacedChain among_all = batches_.among_all_shapes(fastest, time + time / options_.tuning.programs.closed_form_share);
+// Of few microbatches a closed form may be far above the timetable.
+PlacedChain FinalLocalSearch::among_all_shapes(const PlacedChain& chain) const {
+  const std::int64_t time = chain.timed.time;
+  const std::int64_t within_reach = time + time / options_.tuning.programs.closed_form_share;
+  PlacedChain among_all = batches_.among_all_shapes(chain, std::max(within_reach, chain.timed.chain.time + 1));
   record_.count_queries(*among_all.store);
-  if (among_all.timed.time == kNoTime) return;
-  batches_.improve(among_all, effort());
-  if (among_all.timed.time < fastest.timed.time) fastest = std::move(among_all);
+  if (among_all.timed.time != kNoTime) batches_.improve(among_all, effort());
+  return among_all;
 }
 
 // Many stages are as slow as the slowest: to move one boundary after the other makes none of them faster.
@@ -68,7 +63,7 @@ void FinalLocalSearch::move_single_blocks(const PlacedChain& fastest) {
     stage.first = near.cuts().cut_at(cuts.block(stage.first));
     stage.last = near.cuts().cut_at(cuts.block(stage.last));
   }
-  PlacedChain moved = near.among_own_shapes(start, fastest.candidate->setting.microbatch, 2 * reach);
+  PlacedChain moved = near.among_own_shapes(start, fastest.candidate->setting, 2 * reach);
   if (moved.store) record_.count_queries(*moved.store);
   if (moved.timed.time == kNoTime) return;
   const Goal goal{moved.timed.chain.time, 0, options_.tuning.programs.first_pass, fastest.timed.time};

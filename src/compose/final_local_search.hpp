@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "batch.hpp"
 #include "search_record.hpp"
@@ -29,10 +28,10 @@ class FinalLocalSearch {
   void run();
 
  private:
-  /// The next smaller or larger microbatch, where that is faster.
-  [[nodiscard]] bool take_other_size(PlacedChain& fastest);
-  [[nodiscard]] std::vector<std::int64_t> sizes_beside(const Setting& setting) const;
-  void improve_among_all_shapes(PlacedChain& fastest);
+  /// A setting beside its own, where that is faster.
+  [[nodiscard]] bool take_other_setting(PlacedChain& fastest);
+  /// In the program of its setting. Time kNoTime: that has no such plan.
+  [[nodiscard]] PlacedChain among_all_shapes(const PlacedChain& chain) const;
   /// Of a model that is not cut between any two blocks: the same search in a corridor of cuts around those of the
   /// plan, on its shapes. What comes of it is no plan of the space.
   void move_single_blocks(const PlacedChain& fastest);

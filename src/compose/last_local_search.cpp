@@ -1,4 +1,5 @@
-// The last changes to the fastest plan: those that local_search.hpp makes to its chain, and other microbatch sizes.
+// The last changes to the fastest plan: those that local_search.hpp makes to its chain, and settings
+// beside its own.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -12,15 +13,36 @@ namespace tangram::compose {
 
 namespace {
 
-// What the same GPUs do with microbatches of another size; empty: not a whole number of samples each.
-std::vector<OptionPart> resized(const std::vector<OptionPart>& parts, std::int64_t from, std::int64_t to) {
-  std::vector<OptionPart> result = parts;
-  for (OptionPart& part : result) {
-    if (part.samples * to % from != 0) return {};
-    part.samples = static_cast<int>(part.samples * to / from);
+// Parts of a stage as they are in another setting of the level: GPUs and samples in proportion to those of a pipeline
+// and of a microbatch there. Empty: there are no such shapes, or no whole samples.
+class Conversion {
+ public:
+  Conversion(const Setting& from, const Setting& to, const std::vector<ClassShare>& shares)
+      : from_(from), to_(to), shares_(shares) {}
+
+  [[nodiscard]] std::vector<OptionPart> operator()(std::vector<OptionPart> parts) const {
+    const bool all_can = std::ranges::all_of(parts, [&](OptionPart& part) { return convert(part); });
+    return all_can ? std::move(parts) : std::vector<OptionPart>{};
   }
-  return result;
-}
+
+ private:
+  bool convert(OptionPart& part) const {
+    const ClassShare& share = at(shares_, part.placement.island_class);
+    const std::int64_t samples = part.samples * to_.microbatch;
+    const std::int64_t gpus = std::int64_t{part.placement.gpus} * from_.replicas;
+    if (samples % from_.microbatch != 0 || gpus % to_.replicas != 0) return false;
+    part.samples = static_cast<int>(samples / from_.microbatch);
+    part.placement.gpus = static_cast<int>(gpus / to_.replicas);
+    // A stage is with none where no member holds it together with the next ones.
+    const int run = part.run * from_.replicas / to_.replicas;
+    part.run = std::ranges::binary_search(share.runs, run) ? run : part.placement.gpus;
+    return std::ranges::binary_search(share.shapes, part.placement.gpus);
+  }
+
+  const Setting& from_;
+  const Setting& to_;
+  const std::vector<ClassShare>& shares_;
+};
 
 bool same_parts(const std::vector<OptionPart>& a, const std::vector<OptionPart>& b) {
   return std::ranges::equal(a, b, [](const OptionPart& x, const OptionPart& y) {
@@ -57,14 +79,14 @@ std::optional<chain::TimedChain> BatchMaker::fitted(const PlacedChain& chain, Pl
   const PricedProgram& from = chain.candidate->priced;
   PricedProgram& priced = into.candidate->priced;
   const chain::Program& program = priced.program;
+  const Conversion converted(from.setting, priced.setting, into.candidate->shares);
   const chain::Refine refine = refine_of(priced, *into.store);
   chain::TimedChain result;
   result.chain.stages = chain.timed.chain.stages;
   const auto count = static_cast<std::int64_t>(result.chain.stages.size());
   for (std::int64_t s = 0; s < count; ++s) {
     chain::ChainStage& stage = result.chain.stages[static_cast<std::size_t>(s)];
-    const auto parts =
-        resized(from.parts[static_cast<std::size_t>(stage.option)], from.setting.microbatch, priced.setting.microbatch);
+    const auto parts = converted(at(from.parts, stage.option));
     const auto option = std::ranges::find_if(priced.parts, [&](const auto& other) { return same_parts(other, parts); });
     if (parts.empty() || option == priced.parts.end()) return std::nullopt;
     stage.option = static_cast<int>(option - priced.parts.begin());
@@ -79,29 +101,27 @@ std::optional<chain::TimedChain> BatchMaker::fitted(const PlacedChain& chain, Pl
   return result;
 }
 
-PlacedChain BatchMaker::with_size(const PlacedChain& chain, std::int64_t microbatch, std::int64_t effort) const {
-  PlacedChain other = among_own_shapes(chain, microbatch, options_.tuning.programs.boundary_reach);
+PlacedChain BatchMaker::in_setting(const PlacedChain& chain, const Setting& setting, std::int64_t effort) const {
+  PlacedChain other = among_own_shapes(chain, setting, options_.tuning.programs.boundary_reach);
   if (other.timed.time != kNoTime) improve(other, effort);
   return other;
 }
 
-PlacedChain BatchMaker::among_own_shapes(const PlacedChain& chain, std::int64_t microbatch, int reach) const {
+PlacedChain BatchMaker::among_own_shapes(const PlacedChain& chain, const Setting& setting, int reach) const {
   const PricedProgram& from = chain.candidate->priced;
   PlacedChain other{std::make_shared<CandidateProgram>(), nullptr, {{}, kNoTime}};
-  Setting& setting = other.candidate->setting;
-  setting = from.setting;
-  setting.microbatches = microbatches_of(model_.job, setting.replicas, microbatch);
-  setting.microbatch = microbatch;
+  other.candidate->setting = setting;
+  other.candidate->shares = shares_of(setting);
+  const Conversion converted(from.setting, setting, other.candidate->shares);
   auto store = store_for({setting});
   std::vector<std::vector<OptionPart>>& options = other.candidate->options;
   std::vector<int> entries;
   for (const chain::ChainStage& stage : chain.timed.chain.stages) {
-    auto parts = resized(from.parts[static_cast<std::size_t>(stage.option)], from.setting.microbatch, microbatch);
+    auto parts = converted(at(from.parts, stage.option));
     if (parts.empty()) return other;
     if (std::ranges::any_of(options, [&](const auto& known) { return same_parts(known, parts); })) continue;
     for (OptionPart& part : parts) {
-      const cluster::IslandClass& its_class =
-          level_of(setting).classes[static_cast<std::size_t>(part.placement.island_class)];
+      const cluster::IslandClass& its_class = at(level_of(setting).classes, part.placement.island_class);
       part.entry = store->want(cluster::make_shape(its_class, part.placement.gpus), part.samples,
                                chain.timed.time / setting.microbatches);
       entries.push_back(part.entry);
@@ -113,7 +133,6 @@ PlacedChain BatchMaker::among_own_shapes(const PlacedChain& chain, std::int64_t 
   other.store = std::move(store);
   other.store->ask(entries, lengths_near(chain.timed.chain, signatures_.segments(), reach, options_.tuning.programs));
   if (options_.deadline.has_passed()) return other;
-  other.candidate->shares = chain.candidate->shares;
   other.candidate->priced =
       relaxed_program(model_, level_of(setting), other.candidate->shares, setting, options, signatures_, *other.store);
   follow(options_.constraints.semantics, other.candidate->priced.program);

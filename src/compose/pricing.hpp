@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "frontier_store.hpp"
+#include "settings.hpp"
 #include "space.hpp"
 #include "tangram/chain/program.hpp"
 #include "tangram/compose/composition.hpp"

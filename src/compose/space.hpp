@@ -112,37 +112,6 @@ struct Splitting {
 /// M: of the pipeline with the most samples, the last one possibly smaller.
 [[nodiscard]] std::int64_t microbatches_of(const model::Job& job, int replicas, std::int64_t microbatch);
 
-/// What one program is about.
-struct Setting {
-  int level = 0;  ///< of islands
-  int replicas = 1;
-  std::int64_t microbatch = 1;  ///< samples
-  std::int64_t microbatches = 1;
-  Reach reach;     ///< of a pipeline
-  int chunks = 1;  ///< model chunks of a stage; more than one: interleaved
-
-  /// Whether they differ in model chunks alone: stages have the same options then.
-  [[nodiscard]] bool is_alike(const Setting& other) const {
-    return level == other.level && replicas == other.replicas && microbatch == other.microbatch && reach == other.reach;
-  }
-};
-
-/// Whether a pipeline with so many microbatches may have so many model chunks a stage.
-[[nodiscard]] bool can_have_chunks(const model::Model& model, std::int64_t microbatches, int chunks);
-
-/// Settings of one microbatch size; never without any.
-struct SizeSettings {
-  std::int64_t microbatch = 1;
-  std::vector<Setting> settings;
-};
-
-/// All settings of the space, likely sizes first: an early incumbent spares the others. Where ends of an embedding are
-/// tied, there is one of each reach; else of all classes, and of single members that are less than a pipeline's share.
-/// In small fleets single members that hold all replicas come on top.
-[[nodiscard]] std::vector<SizeSettings> settings_by_size(const model::Model& model,
-                                                         const cluster::IslandHierarchy& hierarchy,
-                                                         const SearchOptions& options);
-
 /// Pairs of shapes offered to mixed stages, the largest first; 0: there are none. They multiply the queries, and matter
 /// less the more stages there are.
 [[nodiscard]] std::size_t mixed_pairs(const model::Job& job, const cluster::IslandHierarchy& hierarchy,

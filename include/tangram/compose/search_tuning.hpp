@@ -55,10 +55,10 @@ struct ProgramTuning {
   int last_starts = 16;                  ///< on small fleets so many of the fastest are: each may lead elsewhere
   std::int64_t last_effort = 3'000'000;  ///< passes of timetables for one of them
   std::int64_t effort_of_label = 10;     ///< and for every label of the search: a few hundredths of its time
-  std::int64_t other_size_share = 3;     ///< this part of it for another microbatch size
-  std::int64_t closed_form_share = 10;   ///< closed forms are above timetables by such a part, at most
-  int boundary_reach = 2;                ///< blocks that a boundary may move by at another size
-  int short_slices = 4;                  ///< blocks up to which slices are asked for at another size
+  std::int64_t other_setting_share = 3;  ///< this part of it for another microbatch size or number of pipelines
+  std::int64_t closed_form_share = 10;   ///< closed forms are above timetables by such a part, mostly
+  int boundary_reach = 2;                ///< blocks that a boundary may move by in another setting
+  int short_slices = 4;                  ///< blocks up to which slices are asked for in another setting
   bool operator==(const ProgramTuning&) const = default;
 };
 

@@ -273,61 +273,6 @@ TEST_CASE("a search that leaves out GPU types has the space of a fleet without t
   CHECK(space.shapes.size() == 1);
 }
 
-TEST_CASE("settings are of every level and replica count, sizes of about 64 microbatches first") {
-  cluster::IslandHierarchy hierarchy;
-  hierarchy.levels = {level_of({class_of(2, 1, 1), class_of(1, 1, 1)}), level_of({class_of(2, 1, 1)})};
-  model::Model model = model_of(2);
-  model.job.global_batch = 256;
-  SearchOptions options;
-  options.max_replicas = 2;
-  const std::vector<SizeSettings> sizes = settings_by_size(model, hierarchy, options);
-  Sizes order;
-  for (const SizeSettings& size : sizes) order.push_back(size.microbatch);
-  CHECK(order == Sizes{4, 2, 8, 1, 16, 32, 64, 128, 256});  // 64 microbatches, 128 and 32, 256 and 16 ...
-  const auto settings_of = [&](std::size_t at) {
-    std::vector<std::vector<std::int64_t>> listed;
-    for (const Setting& s : sizes[at].settings) listed.push_back({s.level, s.replicas, s.microbatch, s.microbatches});
-    return listed;
-  };
-  CHECK(settings_of(0) ==
-        std::vector<std::vector<std::int64_t>>{{0, 1, 4, 64}, {0, 2, 4, 32}, {1, 1, 4, 64}, {1, 2, 4, 32}});
-  CHECK(settings_of(8) == std::vector<std::vector<std::int64_t>>{{0, 1, 256, 1}, {1, 1, 256, 1}});  // R = 2: 128 each
-  model.tied_embeddings = true;  // pipelines on all classes, on either of the first level's
-  CHECK(settings_by_size(model, hierarchy, options)[8].settings.size() == 4);
-}
-
-TEST_CASE("all replicas may be in one member of a small fleet") {
-  // Two members of 4 GPUs: four replicas have room in one, eight have not. A single pipeline needs no such setting.
-  cluster::IslandHierarchy hierarchy;
-  hierarchy.levels = {level_of({class_of(4, 2, 1)})};
-  const model::Model model = model_of(2);
-  std::vector<int> together;
-  for (const SizeSettings& size : settings_by_size(model, hierarchy, {})) {
-    if (size.microbatch != 1) continue;
-    for (const Setting& setting : size.settings) {
-      if (!setting.reach.with_replicas.empty()) together.push_back(setting.replicas);
-    }
-  }
-  CHECK(together == std::vector<int>{2, 3, 4});
-}
-
-TEST_CASE("members that hold what all replicas have of their classes may be of any set of these") {
-  // A class of one member has no other, and the members of the last have too few GPUs for two replicas.
-  cluster::IslandHierarchy hierarchy;
-  hierarchy.levels = {level_of({class_of(2, 2, 1), class_of(4, 1, 1), class_of(2, 2, 1), class_of(1, 2, 1)})};
-  const std::vector<std::vector<int>> sets{{0}, {2}, {0, 2}};
-  std::vector<std::vector<int>> found;
-  for (const SizeSettings& size : settings_by_size(model_of(2), hierarchy, {})) {
-    if (size.microbatch != 1) continue;
-    for (const Setting& setting : size.settings) {
-      if (setting.replicas == 2 && !setting.reach.with_replicas.empty()) found.push_back(setting.reach.with_replicas);
-    }
-  }
-  std::ranges::sort(found,
-                    [&](const auto& a, const auto& b) { return std::pair(a.size(), a) < std::pair(b.size(), b); });
-  CHECK(found == sets);
-}
-
 TEST_CASE("the space says what it is made of") {
   cluster::IslandHierarchy hierarchy;
   hierarchy.levels = {level_of({class_of(2, 1, 1)}), level_of({class_of(2, 1, 1)})};

@@ -101,6 +101,7 @@ class Neighbourhood {
       merge(s);
     }
     other_microbatches();
+    other_replicas();
     return std::move(result_);
   }
 
@@ -215,6 +216,38 @@ class Neighbourhood {
     for (std::size_t s = 0; s < base_.stages.size(); ++s) {
       if (!is_single(base_.stages[s])) return;
       change.given.stages[s].parts.front().samples = size;
+      change.open.push_back(s);
+    }
+    consider(std::move(change));
+  }
+
+  /// Twice or half as many pipelines, of stages on half or twice the GPUs.
+  void other_replicas() {
+    for (const auto& [replicas, gpus] : {std::pair(2, 1), std::pair(1, 2)}) {
+      const int other = base_.replicas * replicas / gpus;
+      if (base_.replicas % gpus != 0 || std::ranges::find(space_.replicas, other) == space_.replicas.end()) continue;
+      on_other_gpus(other, base_.microbatch, base_.microbatches * gpus / replicas);
+      on_other_gpus(other, base_.microbatch * gpus / replicas, base_.microbatches);
+    }
+  }
+
+  void on_other_gpus(int replicas, std::int64_t microbatch, std::int64_t microbatches) {
+    const std::int64_t samples = base_.replicas * base_.microbatch * base_.microbatches;
+    if (replicas * microbatch * microbatches != samples) return;
+    Change change{
+        std::to_string(replicas) + " pipelines with microbatches of " + std::to_string(microbatch), base_, {}};
+    change.given.replicas = replicas;
+    change.given.microbatch = microbatch;
+    change.given.microbatches = microbatches;
+    change.given.with_replicas.clear();
+    forget_members(change.given);
+    for (std::size_t s = 0; s < base_.stages.size(); ++s) {
+      GivenStage& stage = change.given.stages[s];
+      if (!is_single(stage)) return;
+      const Place place = place_of(stage.parts.front());
+      if (place.gpus * base_.replicas % replicas != 0) return;
+      set_place(stage, {place.island_class, place.gpus * base_.replicas / replicas});
+      stage.parts.front().samples = microbatch;
       change.open.push_back(s);
     }
     consider(std::move(change));

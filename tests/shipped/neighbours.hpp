@@ -1,9 +1,10 @@
 // Plans that differ from a plan in one thing, priced by the cost model and simulated, without the search. Goes in: a
 // composition and the space it is of. Comes out: the fastest of its neighbours. One thing is: a block or two over a
 // cut; two stages' devices exchanged; a stage on another shape, idle GPUs included; another strategy of a stage; a
-// stage split in two or two merged; the next smaller or larger microbatch; one more or fewer in flight on the first
-// stages. A plan for a runtime and its neighbours keep that runtime's rules, have the warm-up that it runs, and are
-// simulated with its transfers; what all stages have in common there stays.
+// stage split in two or two merged; the next smaller or larger microbatch; twice or half as many pipelines, of stages
+// on half or twice the GPUs; one more or fewer in flight on the first stages. A plan for a runtime and its neighbours
+// keep that runtime's rules, have the warm-up that it runs, and are simulated with its transfers; what all stages have
+// in common there stays.
 #pragma once
 
 #include <cstdint>

@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "minimize_migration.hpp"
 #include "placement.hpp"
 #include "price_chunks.hpp"
 #include "tangram/base/assert.hpp"
 #include "tangram/base/at.hpp"
+#include "tangram/compose/links.hpp"
 #include "tangram/model/slice.hpp"
 #include "tangram/model/split.hpp"
+#include "tangram/plan/check.hpp"
 #include "tangram/plan/gpu_places.hpp"
 
 namespace tangram::plan {
@@ -126,16 +129,29 @@ void number_local_ranks(std::vector<Rank>& ranks) {
   }
 }
 
+/// Of a stage as it is placed: parts in one member with the member.
+std::vector<compose::Placement> placements_of(const compose::StageChoice& stage, const std::vector<PlacedPart>& parts,
+                                              const GpuPlaces& places) {
+  std::vector<compose::Placement> placements;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    PlacedPart part = parts[p];
+    std::ignore = locate(part, places);
+    placements.push_back({stage.parts[p].island_class, stage.parts[p].gpus, part.member});
+  }
+  return placements;
+}
+
 /// One pipeline, appended to the plan stage by stage.
 class PipelineBuilder {
  public:
   PipelineBuilder(LaunchPlan& plan, const compose::Composition& composition, const cluster::Fleet& fleet,
-                  const cluster::IslandLevel& level, const std::map<int, int>& island_number,
+                  const cluster::IslandLevel& level, const GpuPlaces& places, const std::map<int, int>& island_number,
                   const cost::ProfileSet* profiles)
       : plan_(plan),
         composition_(composition),
         fleet_(fleet),
         level_(level),
+        places_(places),
         island_number_(island_number),
         profiles_(profiles) {}
 
@@ -149,6 +165,7 @@ class PipelineBuilder {
     for (std::size_t s = 0; s < composition_.stages.size(); ++s) {
       pipeline.stages.push_back(static_cast<int>(plan_.stages.size()));
       plan_.stages.push_back(make_stage(pipeline, s, placed[s]));
+      placements_.push_back(placements_of(composition_.stages[s], placed[s], places_));
       if (s > 0) plan_.boundaries.push_back(make_boundary(pipeline, s - 1, s));
     }
     if (composition_.chunks > 1) plan_.boundaries.push_back(make_boundary(pipeline, pipeline.stages.size() - 1, 0));
@@ -203,29 +220,40 @@ class PipelineBuilder {
   }
 
   Boundary make_boundary(const Pipeline& pipeline, std::size_t before, std::size_t behind) {
-    const auto& choice = composition_.stages[before];
     const Stage& from = plan_.stage(pipeline.stages[before]);
     const Stage& to = plan_.stage(pipeline.stages[behind]);
+    const Bytes sample(model::cut_bytes(plan_.pipelined(), from.first_cut()));
+    const compose::Handover handover = handover_of(before, behind, sample);
     Boundary boundary;
     boundary.from = from.id;
     boundary.to = to.id;
-    boundary.link = choice.link_to_next;
-    boundary.source_part = choice.link_source;
-    boundary.target_part = choice.link_target;
-    boundary.latency = choice.to_next.latency;
-    boundary.occupancy = choice.to_next.occupancy;
-    boundary.transfers = boundary_transfers(from, to, plan_.pipelined().block(from.first_cut() - 1).tokens,
-                                            Bytes(model::cut_bytes(plan_.pipelined(), from.first_cut())));
+    boundary.link = handover.link;
+    boundary.source_part = handover.source;
+    boundary.target_part = handover.target;
+    boundary.latency = handover.cost.latency;
+    boundary.occupancy = handover.cost.occupancy;
+    boundary.transfers = boundary_transfers(from, to, plan_.pipelined().block(from.first_cut() - 1).tokens, sample);
     boundary.mode = boundary_mode(boundary.transfers);
     return boundary;
+  }
+
+  /// As the composition has it, or inside a member where the stages turn out to lie in one.
+  [[nodiscard]] compose::Handover handover_of(std::size_t before, std::size_t behind, Bytes sample) const {
+    const compose::StageChoice& choice = composition_.stages[before];
+    const compose::Handover counted_on{choice.to_next, choice.link_source, choice.link_target, choice.link_to_next};
+    const compose::Handover placed =
+        compose::dearest_handover(level_, placements_[before], placements_[behind], sample * composition_.microbatch);
+    return placed.cost < counted_on.cost ? placed : counted_on;
   }
 
   LaunchPlan& plan_;
   const compose::Composition& composition_;
   const cluster::Fleet& fleet_;
   const cluster::IslandLevel& level_;
+  const GpuPlaces& places_;
   const std::map<int, int>& island_number_;
   const cost::ProfileSet* profiles_;
+  std::vector<std::vector<compose::Placement>> placements_;  ///< [stage][part] of those added
 };
 
 std::vector<IdleGpus> idle_gpus(const std::vector<PlacedPipeline>& pipelines, const cluster::IslandLevel& level) {
@@ -282,6 +310,25 @@ cost::ProfileSet used_measurements(const LaunchPlan& plan, const cost::ProfileSe
   return profiles.select(used);
 }
 
+/// Whether no stages turn out to lie closer to each other than their compositions count on.
+bool hands_over_as_priced(const LaunchPlan& plan, const std::vector<PlacedPipeline>& pipelines) {
+  auto boundary = plan.boundaries.begin();
+  for (const PlacedPipeline& pipeline : pipelines) {
+    const compose::Composition& composition = *pipeline.composition;
+    const std::size_t handovers = composition.stages.size() - (composition.chunks > 1 ? 0 : 1);
+    for (std::size_t s = 0; s < handovers; ++s, ++boundary) {
+      const cost::BoundaryCost& priced = composition.stages[s].to_next;
+      if (boundary->latency != priced.latency || boundary->occupancy != priced.occupancy) return false;
+    }
+  }
+  return true;
+}
+
+/// What was worked out of the compositions, or of the plan where that is faster.
+void set_closed_form(Nanoseconds of_compositions, const std::vector<PlacedPipeline>& pipelines, LaunchPlan& plan) {
+  plan.predicted.closed_form = hands_over_as_priced(plan, pipelines) ? of_compositions : check(plan).closed_form;
+}
+
 }  // namespace
 
 LaunchPlan assemble(const std::vector<PlacedPipeline>& pipelines, const cluster::Fleet& fleet,
@@ -296,8 +343,9 @@ LaunchPlan assemble(const std::vector<PlacedPipeline>& pipelines, const cluster:
   const compose::Composition& first = *pipelines.front().composition;
   plan.group = first.group;
   if (first.colocated) plan.colocated = colocated_of(*first.colocated, model);
+  const GpuPlaces places(level);
   for (const PlacedPipeline& pipeline : pipelines) {
-    PipelineBuilder(plan, *pipeline.composition, fleet, level, island_number, profiles)
+    PipelineBuilder(plan, *pipeline.composition, fleet, level, places, island_number, profiles)
         .add(pipeline.parts, pipeline.samples);
   }
   number_local_ranks(plan.ranks);
@@ -308,13 +356,14 @@ LaunchPlan assemble(const std::vector<PlacedPipeline>& pipelines, const cluster:
 
 LaunchPlan assemble(const compose::Composition& composition, const cluster::Fleet& fleet,
                     const cluster::IslandLevel& level, const model::Model& model, const cost::ProfileSet* profiles,
-                    const LaunchPlan* near) {
+                    const LaunchPlan* near, runtime::Target runtime) {
   auto placed = place(composition, level);
   if (near != nullptr) minimize_migration(placed, composition, fleet, level, *near);
   std::vector<PlacedPipeline> pipelines;
   add_replicas(composition, std::move(placed), pipelines);
   LaunchPlan plan = assemble(pipelines, fleet, level, model, profiles);
-  plan.predicted.closed_form = composition.closed_form;
+  plan.runtime = runtime;
+  set_closed_form(composition.closed_form, pipelines, plan);
   return plan;
 }
 
@@ -325,7 +374,7 @@ LaunchPlan assemble(const compose::Ensemble& ensemble, const cluster::Fleet& fle
     add_replicas(group.composition, place(group.composition, group.level), pipelines);
   }
   LaunchPlan plan = assemble(pipelines, fleet, level, model, profiles);
-  plan.predicted.closed_form = ensemble.closed_form;
+  set_closed_form(ensemble.closed_form, pipelines, plan);
   return plan;
 }
 

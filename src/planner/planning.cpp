@@ -115,9 +115,8 @@ ensemble::EnsembleSearch Planning::search_ensemble(const compose::SearchOptions&
 }
 
 std::optional<plan::LaunchPlan> Planning::assemble(const compose::Composition& composition) const {
-  plan::LaunchPlan plan =
-      plan::assemble(composition, fleet_, level_at(composition.level), model_, options_.search.profiles, options_.near);
-  return scheduled(std::move(plan));
+  return scheduled(plan::assemble(composition, fleet_, level_at(composition.level), model_, options_.search.profiles,
+                                  options_.near, options_.target));
 }
 
 std::optional<plan::LaunchPlan> Planning::assemble(const compose::Ensemble& ensemble) const {

@@ -33,8 +33,9 @@ struct PlacedPipeline {
   std::int64_t samples = 0;  ///< of the pipeline, in no more microbatches than the composition has; 0: all are whole
 };
 
-/// Numbers ranks pipeline by pipeline, stage by stage. The closed form is left 0. Of `profiles` the plan keeps the rows
-/// its parts were costed with and the curves of their groups.
+/// Numbers ranks pipeline by pipeline, stage by stage. Stages that lie in one member hand over inside it, whatever
+/// their compositions count on. The closed form is left 0. Of `profiles` the plan keeps the rows its parts were costed
+/// with and the curves of their groups.
 [[nodiscard]] LaunchPlan assemble(const std::vector<PlacedPipeline>& pipelines, const cluster::Fleet& fleet,
                                   const cluster::IslandLevel& level, const model::Model& model,
                                   const cost::ProfileSet* profiles = nullptr);
@@ -42,10 +43,12 @@ struct PlacedPipeline {
 /// Places larger shapes first (sizes divide each other, so that counting is enough to place them), packs pipelines of
 /// one replica close together, and assembles them. A composition that does not fit the level's islands is a bug:
 /// TANGRAM_ASSERT. With `near`, islands and members that are interchangeable are chosen so that many GPUs keep the
-/// layers and degrees they have in that plan.
+/// layers and degrees they have in that plan. The closed form is the composition's, or, where stages turn out to lie
+/// closer to each other than that counts on, the plan's on `runtime`.
 [[nodiscard]] LaunchPlan assemble(const compose::Composition& composition, const cluster::Fleet& fleet,
                                   const cluster::IslandLevel& level, const model::Model& model,
-                                  const cost::ProfileSet* profiles = nullptr, const LaunchPlan* near = nullptr);
+                                  const cost::ProfileSet* profiles = nullptr, const LaunchPlan* near = nullptr,
+                                  runtime::Target runtime = runtime::Target::kGeneric);
 
 /// Every group on what it has of the level, placed as a composition of its own.
 [[nodiscard]] LaunchPlan assemble(const compose::Ensemble& ensemble, const cluster::Fleet& fleet,

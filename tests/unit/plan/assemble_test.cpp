@@ -1,6 +1,7 @@
 #include <set>
 
 #include "support/catch.hpp"
+#include "tangram/plan/check.hpp"
 #include "unit/plan/example.hpp"
 
 using namespace tangram;
@@ -101,6 +102,25 @@ TEST_CASE("stages of a replica share a member rather than replicas") {
   CHECK(gpus_of(plan, 2) == gpus("a1", 0, 4));
   CHECK(gpus_of(plan, 3) == gpus("a1", 4, 4));
   CHECK(plan.ranks[8].replica == 1);
+}
+
+TEST_CASE("stages that turn out to lie in one member hand over inside it") {
+  // Three stages of 4 A GPUs: the composition counts on none being on the same host, and two are on a0.
+  World world = make_world();
+  std::vector<StageSpec> stages{
+      {2, {{0, 4, 4, strategy(1, 1, 4)}}}, {4, {{0, 4, 4, strategy(1, 1, 4)}}}, {8, {{0, 4, 4, strategy(1, 1, 4)}}}};
+  const compose::Composition composition = make_composition(world, 1, 4, 8, stages);
+  const LaunchPlan plan = assemble(composition, world.fleet, world.level, world.model);
+  CHECK(gpus_of(plan, 1) == gpus("a0", 4, 4));
+  CHECK(gpus_of(plan, 2) == gpus("a1", 0, 4));
+  const cluster::IslandClass& a = world.level.classes[0];
+  REQUIRE(plan.boundaries.size() == 2);
+  CHECK(plan.boundaries[0].link.latency == a.inside_member.latency);
+  CHECK(plan.boundaries[0].occupancy < composition.stages[0].to_next.occupancy);
+  CHECK(plan.boundaries[1].link.latency == a.between_members.latency);
+  CHECK(plan.boundaries[1].occupancy > plan.boundaries[0].occupancy);
+  CHECK(plan.predicted.closed_form < composition.closed_form);
+  CHECK(plan.predicted.closed_form == check(plan).closed_form);
 }
 
 TEST_CASE("shapes that only just fit are packed so that none is left without a place") {

@@ -41,7 +41,8 @@ TEST_CASE("settings are of every level and replica count, sizes of about 64 micr
   const std::vector<SizeSettings> sizes = settings_by_size(model, hierarchy, options);
   std::vector<std::int64_t> order;
   for (const SizeSettings& size : sizes) order.push_back(size.microbatch);
-  CHECK(order == std::vector<std::int64_t>{4, 2, 8, 1, 16, 32, 64, 128, 256});  // 64 microbatches, 128 and 32, 256 and 16 ...
+  CHECK(order ==
+        std::vector<std::int64_t>{4, 2, 8, 1, 16, 32, 64, 128, 256});  // 64 microbatches, 128 and 32, 256 and 16 ...
   const auto settings_of = [&](std::size_t at) {
     std::vector<std::vector<std::int64_t>> listed;
     for (const Setting& s : sizes[at].settings) listed.push_back({s.level, s.replicas, s.microbatch, s.microbatches});

@@ -1,6 +1,9 @@
 // Closed form of one chain.
 #include <algorithm>
+#include <functional>
+#include <vector>
 
+#include "resources.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/chain/program.hpp"
 
@@ -149,6 +152,20 @@ bool evaluate_interleaved(const Program& program, const FixedTerms& fixed, Chain
 }
 
 }  // namespace
+
+bool has_room(const Program& program, const Chain& chain) {
+  std::vector<std::int64_t> taken(program.resources().size(), 0);
+  std::vector<std::int64_t> weights(program.placement.size(), 0);
+  for (const ChainStage& stage : chain.stages) {
+    const Option& option = at(program.options, stage.option);
+    add_use<std::int64_t>(program, option, 1, taken);
+    for (std::size_t i = 0; i < option.weights.size(); ++i) weights[i] += option.weights[i];
+  }
+  const auto is_within = [](const std::vector<std::int64_t>& sums, const std::vector<std::int64_t>& most) {
+    return std::ranges::equal(sums, most, std::less_equal());
+  };
+  return is_within(taken, program.resources()) && is_within(weights, program.placement);
+}
 
 bool evaluate(const Program& program, Chain& chain) {
   FixedTerms fixed;

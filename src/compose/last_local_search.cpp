@@ -96,7 +96,7 @@ std::optional<chain::TimedChain> BatchMaker::fitted(const PlacedChain& chain, Pl
     if (plan == plans.end()) return std::nullopt;
     stage.candidate = *plan;
   }
-  if (!chain::evaluate(program, result.chain)) return std::nullopt;
+  if (!chain::has_room(program, result.chain) || !chain::evaluate(program, result.chain)) return std::nullopt;
   result.time = chain::timetable(program, result.chain);
   return result;
 }

@@ -162,6 +162,9 @@ struct TimedChain {
 /// period is feasible. O(S log P).
 [[nodiscard]] bool evaluate(const Program& program, Chain& chain);
 
+/// Whether its stages can all be had: units of each class, places for them and what may be spent.
+[[nodiscard]] bool has_room(const Program& program, const Chain& chain);
+
 /// An interleaved chain, as evaluate() leaves it, with microbatches in groups of another size; false: a stage does not
 /// hold them, or the runtime does not take them.
 [[nodiscard]] bool regroup(const Program& program, std::int64_t group, Chain& chain);

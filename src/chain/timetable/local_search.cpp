@@ -403,7 +403,8 @@ class LocalSearch {
     if (left_ <= 0) return false;
     left_ -= tuning_.form_effort * static_cast<std::int64_t>(next.stages.size());
     const std::vector<std::int64_t> held = next.in_flight;
-    if (!can_be_placed(next) || least_time(program_, next) >= best_.time || !evaluate(program_, next)) return false;
+    if (!has_room(program_, next) || least_time(program_, next) >= best_.time || !evaluate(program_, next))
+      return false;
     std::int64_t least = INT64_MAX;
     if (improve_with(next, more, least)) return true;
     if (!all_ || program_.classic_warmup) return false;
@@ -482,15 +483,6 @@ class LocalSearch {
       const std::int64_t count = std::min(asked.in_flight[s], program_.microbatches);
       more_in_flight_[s] = std::max<std::int64_t>(0, best_.chain.in_flight[s] - count);
     }
-  }
-
-  [[nodiscard]] bool can_be_placed(const Chain& chain) const {
-    std::vector<std::int64_t> left = program_.placement;
-    for (const ChainStage& stage : chain.stages) {
-      const std::vector<std::int64_t>& weights = at(program_.options, stage.option).weights;
-      for (std::size_t i = 0; i < weights.size(); ++i) left[i] -= weights[i];
-    }
-    return std::ranges::all_of(left, [](std::int64_t rest) { return rest >= 0; });
   }
 
   // How much longer such a chain takes decides nothing.

@@ -27,6 +27,24 @@ struct UnlikeStages {
 
 }  // namespace
 
+TEST_CASE("a chain has room for what its stages take: units, places and money") {
+  UnlikeStages two;
+  CHECK(has_room(two.program, two.chain));
+  two.program.inventory = {1};
+  CHECK_FALSE(has_room(two.program, two.chain));
+  two.program.inventory = {2};
+  two.program.placement = {5};
+  two.program.options[0].weights = {3};
+  CHECK_FALSE(has_room(two.program, two.chain));
+  two.program.placement = {6};
+  CHECK(has_room(two.program, two.chain));
+  two.program.unit_spend = {10};
+  two.program.most_spend = 19;
+  CHECK_FALSE(has_room(two.program, two.chain));
+  two.program.most_spend = 20;
+  CHECK(has_room(two.program, two.chain));
+}
+
 TEST_CASE("a slow link takes microbatches in flight, or time") {
   UnlikeStages two;
   SECTION("memory for all: the link's occupancy is the period") {

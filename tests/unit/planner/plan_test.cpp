@@ -10,6 +10,7 @@
 #include "tangram/compose/target.hpp"
 #include "tangram/plan/assemble.hpp"
 #include "tangram/plan/check.hpp"
+#include "tangram/planner/checked_plan.hpp"
 #include "tangram/simulate/simulate.hpp"
 
 using namespace tangram;
@@ -148,6 +149,19 @@ TEST_CASE("planner: interleaved chunks pay the latency of their exchanges one by
   const auto planned = make_plan(fleet, model, options);  // which checks it
   REQUIRE(planned);
   CHECK(planned->plan.is_interleaved());
+}
+
+TEST_CASE("planner: two pipelines become one only where it has room") {
+  // A pipeline on both halves of a host would be one on two hosts, and it is not within one host then.
+  const auto fleet = fleet_of_text(R"({"schema": "tangram.cluster/1", "name": "two", "nodes": [
+      {"name": "h-[1-2]", "gpus": [{"type": "A100-80GB-SXM", "count": 8}],
+       "network": {"bandwidth_gbit_s": 800, "latency_us": 2}}]})");
+  const auto model = model_of_text(R"({"schema": "tangram.model/1", "name": "small", "architecture": {
+      "vocabulary": 1000, "hidden": 2048, "layers": 7, "heads": 8, "ffn_hidden": 8192},
+      "training": {"sequence_length": 512, "global_batch_samples": 16}})");
+  const auto planned = make_plan(fleet, model, {});
+  REQUIRE(planned);
+  CHECK(full_check(planned->plan, fleet, &model).ok());
 }
 
 TEST_CASE("planner: where a runtime can run none of the best plans, more are looked at") {

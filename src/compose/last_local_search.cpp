@@ -1,5 +1,4 @@
-// The last changes to the fastest plan: those that local_search.hpp makes to its chain, and settings
-// beside its own.
+// The last changes to the fastest plan: those that local_search.hpp makes to its chain, and settings beside its own.
 #include <algorithm>
 #include <set>
 #include <utility>

@@ -317,8 +317,7 @@ bool hands_over_as_priced(const LaunchPlan& plan, const std::vector<PlacedPipeli
     const compose::Composition& composition = *pipeline.composition;
     const std::size_t handovers = composition.stages.size() - (composition.chunks > 1 ? 0 : 1);
     for (std::size_t s = 0; s < handovers; ++s, ++boundary) {
-      const cost::BoundaryCost& priced = composition.stages[s].to_next;
-      if (boundary->latency != priced.latency || boundary->occupancy != priced.occupancy) return false;
+      if (cost::BoundaryCost{boundary->latency, boundary->occupancy} != composition.stages[s].to_next) return false;
     }
   }
   return true;

@@ -124,7 +124,6 @@ std::optional<plan::LaunchPlan> Planning::assemble(const compose::Ensemble& ense
 }
 
 std::optional<plan::LaunchPlan> Planning::scheduled(plan::LaunchPlan plan) const {
-  plan.runtime = options_.target;
   if (!wants_zero_bubble(options_)) return plan;
   if (!plan::put_off_weight_gradients(plan)) return std::nullopt;
   choose_put_off(plan);

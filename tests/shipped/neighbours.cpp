@@ -205,20 +205,8 @@ class Neighbourhood {
     }
     const auto own = std::ranges::find(sizes, base_.microbatch);
     if (own == sizes.end()) return;
-    if (own != sizes.begin()) other_microbatch(*(own - 1));
-    if (own + 1 != sizes.end()) other_microbatch(*(own + 1));
-  }
-
-  void other_microbatch(std::int64_t size) {
-    Change change{"microbatches of " + std::to_string(size), base_, {}};
-    change.given.microbatch = size;
-    change.given.microbatches = base_.microbatch * base_.microbatches / size;
-    for (std::size_t s = 0; s < base_.stages.size(); ++s) {
-      if (!is_single(base_.stages[s])) return;
-      change.given.stages[s].parts.front().samples = size;
-      change.open.push_back(s);
-    }
-    consider(std::move(change));
+    if (own != sizes.begin()) in_setting(base_.replicas, *(own - 1), batch / *(own - 1));
+    if (own + 1 != sizes.end()) in_setting(base_.replicas, *(own + 1), batch / *(own + 1));
   }
 
   /// Twice or half as many pipelines, of stages on half or twice the GPUs.
@@ -226,31 +214,38 @@ class Neighbourhood {
     for (const auto& [replicas, gpus] : {std::pair(2, 1), std::pair(1, 2)}) {
       const int other = base_.replicas * replicas / gpus;
       if (base_.replicas % gpus != 0 || std::ranges::find(space_.replicas, other) == space_.replicas.end()) continue;
-      on_other_gpus(other, base_.microbatch, base_.microbatches * gpus / replicas);
-      on_other_gpus(other, base_.microbatch * gpus / replicas, base_.microbatches);
+      in_setting(other, base_.microbatch, base_.microbatches * gpus / replicas);
+      in_setting(other, base_.microbatch * gpus / replicas, base_.microbatches);
     }
   }
 
-  void on_other_gpus(int replicas, std::int64_t microbatch, std::int64_t microbatches) {
+  void in_setting(int replicas, std::int64_t microbatch, std::int64_t microbatches) {
     const std::int64_t samples = base_.replicas * base_.microbatch * base_.microbatches;
     if (replicas * microbatch * microbatches != samples) return;
+    if (!std::ranges::all_of(base_.stages, is_single)) return;
     Change change{
         std::to_string(replicas) + " pipelines with microbatches of " + std::to_string(microbatch), base_, {}};
-    change.given.replicas = replicas;
     change.given.microbatch = microbatch;
     change.given.microbatches = microbatches;
-    change.given.with_replicas.clear();
-    forget_members(change.given);
     for (std::size_t s = 0; s < base_.stages.size(); ++s) {
-      GivenStage& stage = change.given.stages[s];
-      if (!is_single(stage)) return;
-      const Place place = place_of(stage.parts.front());
-      if (place.gpus * base_.replicas % replicas != 0) return;
-      set_place(stage, {place.island_class, place.gpus * base_.replicas / replicas});
-      stage.parts.front().samples = microbatch;
+      change.given.stages[s].parts.front().samples = microbatch;
       change.open.push_back(s);
     }
+    if (replicas != base_.replicas && !share_gpus(replicas, change.given)) return;
     consider(std::move(change));
+  }
+
+  /// The same GPUs among other pipelines; false: stages get no whole ones.
+  bool share_gpus(int replicas, GivenPipeline& given) const {
+    given.replicas = replicas;
+    given.with_replicas.clear();
+    forget_members(given);
+    for (GivenStage& stage : given.stages) {
+      const Place place = place_of(stage.parts.front());
+      if (place.gpus * base_.replicas % replicas != 0) return false;
+      set_place(stage, {place.island_class, place.gpus * base_.replicas / replicas});
+    }
+    return true;
   }
 
   // ---- what they are made of ----

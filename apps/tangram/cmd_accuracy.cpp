@@ -2,9 +2,11 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "command.hpp"
 #include "inputs.hpp"
+#include "own_runs.hpp"
 #include "table.hpp"
 #include "tangram/accuracy/report.hpp"
 
@@ -193,6 +195,7 @@ struct AccuracyInputs {
   std::vector<cluster::GpuType> devices;
   cost::ProfileSet profiles;
   std::vector<accuracy::Measurement> measurements;
+  std::optional<OwnRuns> own_runs;
 };
 
 /// All files, with the mistakes of all; profiles name GPU types, so that without these they are not read.
@@ -203,6 +206,9 @@ Expected<AccuracyInputs> load_inputs(const AccuracyArguments& arguments, const C
   if (mistakes.empty())
     take(load_profiles(context.settings.files("profile"), inputs.devices), inputs.profiles, mistakes);
   take(load_measurements(arguments.dataset), inputs.measurements, mistakes);
+  if (const auto own = context.settings.files("own-runs"); !own.empty() && mistakes.empty()) {
+    take(load_own_runs(own, inputs.devices, inputs.profiles), inputs.own_runs, mistakes);
+  }
   if (!mistakes.empty()) return fail(std::move(mistakes));
   return inputs;
 }
@@ -227,7 +233,11 @@ ExitCode run_accuracy(const AccuracyArguments& arguments, const Context& context
   if (!methods) return report(context.terminal, context.json, methods.error());
   auto inputs = load_inputs(arguments, context);
   if (!inputs) return report(context.terminal, context.json, inputs.error());
-  const auto lines = accuracy::judge(std::move(inputs->measurements), inputs->devices, inputs->profiles, *methods);
+  auto lines = accuracy::judge(std::move(inputs->measurements), inputs->devices, inputs->profiles, *methods);
+  if (inputs->own_runs) {
+    report_left_out(context, *inputs->own_runs);
+    accuracy::correct(lines, discrepancy::Discrepancy(std::move(inputs->own_runs->runs)));
+  }
   const auto groups = accuracy::summarize(lines);
   const std::string each = arguments.summary
                                ? ""
@@ -247,6 +257,7 @@ Command accuracy_command() {
   tangram accuracy measurements.json --summary
   tangram accuracy measurements.json --json | jq '.groups[0]'
   tangram accuracy measurements.json --profile a100.json --gpus calibrated.json
+  tangram accuracy measurements.json --own-runs runs.json
 )",
           .details = R"(Builds the plan behind each measurement, predicts its iteration time and memory
 with the planner's own cost model, and shows the errors: per measurement, and
@@ -260,7 +271,7 @@ C partial. Bias is the mean error with its sign, rank the correlation of order.
 Manual: tangram help predictions
 )",
           .bind = bound<AccuracyArguments>(parameters_of, run_accuracy),
-          .settings = {SettingGroup::kProfiles}};
+          .settings = {SettingGroup::kProfiles, SettingGroup::kOwnRuns}};
 }
 
 }  // namespace tangram::app

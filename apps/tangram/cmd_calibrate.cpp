@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "calibrate_runs.hpp"
 #include "command.hpp"
 #include "inputs.hpp"
 #include "profile_words.hpp"
@@ -28,6 +29,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kTimings = "timings";
 constexpr std::string_view kMegatronLog = "megatron-log";
+constexpr std::string_view kRuns = "runs";
 
 struct CalibrateArguments {
   std::vector<std::string> files;
@@ -36,19 +38,24 @@ struct CalibrateArguments {
   std::string gpu;   ///< empty: all
   std::string skip = std::to_string(calibrate::kWarmUpSteps);
   bool measured_only = false;  ///< no rows for degrees and samples that were not timed
+  bool summary = false;        ///< of runs: families alone
   std::string output;          ///< empty: not written
 };
 
-std::vector<std::string> sources_of_times() { return {std::string(kTimings), std::string(kMegatronLog)}; }
+std::vector<std::string> sources_of_times() {
+  return {std::string(kTimings), std::string(kMegatronLog), std::string(kRuns)};
+}
 
 Parameters parameters_of(CalibrateArguments& a) {
-  return {{{"TIMINGS", "what a run of a plan measured", &a.files}},
-          {{"from", "FORMAT", "what the files are: timings (default) or megatron-log", &a.from, sources_of_times()},
-           {"plan", "PLAN", "the plan that ran; megatron-log needs it", &a.plan},
-           {"gpu", "NAME", "only this GPU type", &a.gpu},
-           {"skip", "STEPS", "steps at the start of each run that warm up (default: 2)", &a.skip},
-           {"measured-only", "", "no rows for degrees and samples that were not timed", &a.measured_only},
-           output_option("PATH", "write the profile to PATH; a folder where there are several GPU types", a.output)}};
+  return {
+      {{"TIMINGS", "what a run of a plan measured", &a.files}},
+      {{"from", "FORMAT", "what the files are: timings (default), megatron-log or runs", &a.from, sources_of_times()},
+       {"plan", "PLAN", "the plan that ran; megatron-log needs it", &a.plan},
+       {"gpu", "NAME", "only this GPU type", &a.gpu},
+       {"skip", "STEPS", "steps at the start of each run that warm up (default: 2)", &a.skip},
+       {"measured-only", "", "no rows for degrees and samples that were not timed", &a.measured_only},
+       {"summary", "", "with --from runs: show families only, not every run", &a.summary},
+       output_option("PATH", "write the profile to PATH; a folder where there are several GPU types", a.output)}};
 }
 
 // Arguments and inputs
@@ -61,6 +68,14 @@ std::optional<std::int64_t> steps_of(const std::string& text) {
   return whole && steps >= kSteps.min && steps <= kSteps.max ? std::optional(steps) : std::nullopt;
 }
 
+/// Runs make no profile.
+std::string option_beside_runs(const CalibrateArguments& arguments) {
+  if (!arguments.plan.empty()) return "--plan";
+  if (!arguments.gpu.empty()) return "--gpu";
+  if (arguments.measured_only) return "--measured-only";
+  return arguments.output.empty() ? "" : "--output";
+}
+
 std::optional<Diagnostics> complaint(const CalibrateArguments& arguments) {
   const std::vector<std::string> sources = sources_of_times();
   if (std::ranges::find(sources, arguments.from) == sources.end()) {
@@ -70,6 +85,15 @@ std::optional<Diagnostics> complaint(const CalibrateArguments& arguments) {
   if (arguments.from == kMegatronLog && arguments.plan.empty()) {
     return usage_mistake("missing-option", "--from megatron-log needs --plan PLAN",
                          "the log does not say which layers and which GPU a rank had; the plan that ran does");
+  }
+  if (arguments.from == kRuns) {
+    if (const std::string option = option_beside_runs(arguments); !option.empty()) {
+      return usage_mistake("option-beside-runs", fmt::format("{} has no meaning with --from runs", option),
+                           "plan and accuracy take files of runs as they are: --own-runs FILES");
+    }
+  }
+  if (arguments.summary && arguments.from != kRuns) {
+    return usage_mistake("option-without-runs", "--summary needs --from runs", "it shows families of runs");
   }
   if (!steps_of(arguments.skip)) {
     return usage_mistake("bad-value", fmt::format("--skip {} is not a number of steps", arguments.skip),
@@ -286,6 +310,7 @@ Expected<void> write_profiles(const Context& context, const std::string& path,
 ExitCode run_calibrate(const CalibrateArguments& arguments, const Context& context) {
   const auto failed = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
   if (const auto wrong = complaint(arguments)) return failed(*wrong);
+  if (arguments.from == kRuns) return validate_runs(arguments.files, arguments.summary, context);
   const auto inputs = load_inputs(arguments);
   if (!inputs) return failed(inputs.error());
   const auto timings = timings_of(arguments, *inputs);
@@ -311,6 +336,8 @@ Command calibrate_command() {
   tangram calibrate run1/*.jsonl run2/*.jsonl --plan plan.json -o profiles/
   tangram calibrate --from megatron-log train.log --plan plan.json -o a100.json
   tangram plan cluster.json model.yaml --profile a100.json
+  tangram calibrate --from runs runs.json
+  tangram plan cluster.json model.yaml --own-runs runs.json
 )",
           .details = R"(Reads the times that ranks took for blocks, embedding and head while a plan ran,
 makes one row of all times of equal units, shows it beside what the cost model
@@ -329,6 +356,11 @@ cannot be true of the GPU. Ranks that fall behind the others of their type are
 reported. For other degrees and samples than were timed the profile has the
 model's times, as much slower or faster as the unit was ("scaled": true);
 --measured-only leaves them out.
+
+runs are iteration times alone, of whole jobs: {"plan": "plan.json",
+"iter_time_s": 11.2}, or what tangram accuracy reads. The output shows how far
+predictions are from them, and how far they are once the other runs of the same
+family correct them, as plan --own-runs does. No profile is written.
 
 Manual: tangram help predictions
 )",

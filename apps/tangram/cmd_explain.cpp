@@ -36,7 +36,8 @@ Expected<ExplainInputs> load_inputs(const ExplainArguments& arguments, const Con
   take(load_fleet(arguments.cluster, context.edits), inputs.fleet, mistakes);
   const bool fleet = mistakes.empty();
   take(load_plan(arguments.plan), inputs.plan, mistakes);
-  if (fleet) take(load_profiles(context.settings.files("profile"), inputs.fleet), inputs.profiles, mistakes);
+  if (fleet)
+    take(load_profiles(context.settings.files("profile"), devices_of(inputs.fleet)), inputs.profiles, mistakes);
   if (!mistakes.empty()) return fail(std::move(mistakes));
   inputs.profiles = cost::with_scaled_rows(inputs.profiles, inputs.plan.model);
   return inputs;

@@ -126,7 +126,8 @@ Expected<ImportInputs> load_inputs(const ImportArguments& arguments, const model
   ImportInputs inputs;
   Diagnostics mistakes;
   take(load_fleet(arguments.cluster), inputs.fleet, mistakes);
-  if (mistakes.empty()) take(load_profiles(settings.files("profile"), inputs.fleet), inputs.profiles, mistakes);
+  if (mistakes.empty())
+    take(load_profiles(settings.files("profile"), devices_of(inputs.fleet)), inputs.profiles, mistakes);
   take(load_model(arguments.model, job), inputs.model, mistakes);
   if (!mistakes.empty()) return fail(std::move(mistakes));
   inputs.profiles = cost::with_scaled_rows(inputs.profiles, inputs.model);

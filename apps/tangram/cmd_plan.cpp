@@ -11,6 +11,7 @@
 #include "command.hpp"
 #include "inputs.hpp"
 #include "objective_settings.hpp"
+#include "own_runs.hpp"
 #include "page_output.hpp"
 #include "parallelizers.hpp"
 #include "plan_page.hpp"
@@ -24,6 +25,7 @@
 #include "tangram/objective/remedies.hpp"
 #include "tangram/planner/ahead.hpp"
 #include "tangram/planner/checked_plan.hpp"
+#include "tangram/planner/own_runs.hpp"
 
 namespace tangram::app {
 
@@ -50,6 +52,7 @@ Parameters parameters_of(PlanArguments& a) {
 struct PlanInputs : PlanningInputs {
   std::string old_text;  // of the plan that is planned against; empty: none
   plan::LaunchPlan old;
+  std::optional<OwnRuns> own_runs;
 };
 
 /// The plan and its text, which is written again where it is kept.
@@ -70,6 +73,9 @@ Expected<PlanInputs> load_inputs(const PlanArguments& arguments, const Context& 
   take(load_planning_inputs(arguments.cluster, arguments.model, context.settings, context.edits),
        static_cast<PlanningInputs&>(inputs), mistakes);
   if (!arguments.against.empty()) load_old(arguments.against, inputs, mistakes);
+  if (const auto own = context.settings.files("own-runs"); !own.empty() && mistakes.empty()) {
+    take(load_own_runs(own, devices_of(inputs.fleet), inputs.profiles), inputs.own_runs, mistakes);
+  }
   if (!mistakes.empty()) return fail(std::move(mistakes));
   return inputs;
 }
@@ -99,10 +105,15 @@ std::optional<Diagnostics> complaint(const PlanArguments& arguments, const Conte
     return usage_mistake("two-questions", "--html draws one plan, --pareto lists several",
                          "write the list with -o, and draw one of its plans with tangram show");
   }
+  if (!settings.files("own-runs").empty() && settings.count("pareto")) {
+    return usage_mistake("two-questions", "--own-runs corrects the time of one plan, --pareto lists several",
+                         "leave one of them out");
+  }
   if (settings.enabled("measured-only") && settings.files("profile").empty()) {
     return usage_mistake("nothing-measured", "--measured-only needs --profile FILES", "they say what was measured");
   }
   std::vector<std::string> inputs = settings.files("profile");
+  std::ranges::copy(settings.files("own-runs"), std::back_inserter(inputs));
   inputs.insert(inputs.end(), {arguments.cluster, arguments.model, arguments.against});
   if (auto wrong = page_complaint(context, arguments.html, arguments.output, inputs)) return wrong;
   return overwritten_input(arguments.output, inputs, "give the plan a name of its own");
@@ -340,6 +351,12 @@ ExitCode run_plan(const PlanArguments& arguments, const Context& context) {
   if (!usual) return refuse(usual.error());
   planner::PlanOptions options = *std::move(usual);
   if (!inputs->profiles.empty()) options.search.profiles = &inputs->profiles;
+  std::optional<discrepancy::Discrepancy> own_runs;
+  if (inputs->own_runs) {
+    report_left_out(context, *inputs->own_runs);
+    options.own_runs = &own_runs.emplace(inputs->own_runs->runs);
+    options.search.top = std::max(options.search.top, planner::kCandidatesBesideRuns);
+  }
   const Cache cache = open_cache(context.settings);
   options.cache = cache.searches.get();
   const auto planners =
@@ -403,6 +420,11 @@ within --min-gain of the best, the one that reassigns the fewest GPUs is taken.
 The output gives the reason; --json prints the decision. A PLAN that check
 refuses is an error (exit 4).
 
+--own-runs FILES are iteration times of your own runs: {"plan": "plan.json",
+"iter_time_s": 11.2}. They correct what is predicted of plans like them, and
+decide among the plans that are simulated; bounds, gaps and limits are of
+predictions alone. tangram calibrate --from runs shows what they are worth.
+
 Searches are cached (tangram cache), so planning for a fleet that differs only
 in names is a lookup. --ahead goes on, once the plan is written, to fleets with
 any one node fewer and with one node more like any, so that the next such
@@ -413,8 +435,8 @@ Manual: tangram help plans, tangram help replanning
 )",
           .bind = bound<PlanArguments>(parameters_of, run_plan),
           .settings = {SettingGroup::kPlan, SettingGroup::kTarget, SettingGroup::kJob, SettingGroup::kProfiles,
-                       SettingGroup::kPlugins, SettingGroup::kWorkerCores, SettingGroup::kCache, SettingGroup::kSearch,
-                       SettingGroup::kIslands},
+                       SettingGroup::kOwnRuns, SettingGroup::kPlugins, SettingGroup::kWorkerCores, SettingGroup::kCache,
+                       SettingGroup::kSearch, SettingGroup::kIslands},
           .edits_fleet = true};
 }
 

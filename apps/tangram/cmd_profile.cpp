@@ -151,7 +151,7 @@ ExitCode show(const ProfileArguments& arguments, const Context& context) {
   if (arguments.files.size() != 1) {
     return report(context.terminal, context.json, usage_mistake("extra-argument", "profile show takes one FILE"));
   }
-  const auto profiles = load_profiles(arguments.files, cluster::Fleet{});
+  const auto profiles = load_profiles(arguments.files, cluster::catalogue());
   if (!profiles) return report(context.terminal, context.json, profiles.error());
   const cost::Profile& profile = profiles->profiles().front();
   return print_result(context, for_people(profile, context.terminal), cost::profile_json(profile));

@@ -71,9 +71,10 @@ adapt), disaggregation_comparison (disaggregate compare),
 disaggregation_simulation (disaggregate simulate), disaggregation_verification
 (disaggregate verify), error, explanation (explain), export, gpu_list (gpus),
 init, inventory (cluster), islands, kernel_accuracy, kernel_analysis and
-kernel_check (kernels accuracy, analyze and check), parallelizers, planner_files
-(compare --write-inputs), replan (plan --against), serving_accuracy
-(disaggregate accuracy), simulation (simulate), verification (verify), version.
+kernel_check (kernels accuracy, analyze and check), own_runs (calibrate --from
+runs), parallelizers, planner_files (compare --write-inputs), replan (plan
+--against), serving_accuracy (disaggregate accuracy), simulation (simulate),
+verification (verify), version.
 NAME is the one in a document's own "schema": "tangram.NAME/1".
 )",
           .bind = bound<SchemaArguments>(parameters_of, run_schema)};

@@ -43,12 +43,12 @@ Expected<model::Model> load_model(const std::string& path, const model::JobOverr
   });
 }
 
-Expected<cost::ProfileSet> load_profiles(const std::vector<std::string>& paths, const cluster::Fleet& fleet) {
+std::vector<cluster::GpuType> devices_of(const cluster::Fleet& fleet) {
   std::vector<cluster::GpuType> devices = cluster::catalogue();
   for (const cluster::Node& node : fleet.nodes) {
     for (const cluster::DeviceGroup& group : node.groups) devices.push_back(group.device);
   }
-  return load_profiles(paths, devices);
+  return devices;
 }
 
 Expected<cost::ProfileSet> load_profiles(const std::vector<std::string>& paths,

@@ -31,10 +31,9 @@ void take(Loaded loaded, Target& target, Diagnostics& mistakes) {
 /// it.
 [[nodiscard]] Expected<cluster::Fleet> load_fleet(const std::string& path, const cluster::Edits& edits = {});
 [[nodiscard]] Expected<model::Model> load_model(const std::string& path, const model::JobOverrides& overrides = {});
-/// Profiles of the GPU types in the catalogue and in the fleet, with the mistakes of all files.
-[[nodiscard]] Expected<cost::ProfileSet> load_profiles(const std::vector<std::string>& paths,
-                                                       const cluster::Fleet& fleet);
-/// The same, of these GPU types.
+/// GPU types of the catalogue and of the fleet.
+[[nodiscard]] std::vector<cluster::GpuType> devices_of(const cluster::Fleet& fleet);
+/// Profiles of these GPU types, with the mistakes of all files.
 [[nodiscard]] Expected<cost::ProfileSet> load_profiles(const std::vector<std::string>& paths,
                                                        std::span<const cluster::GpuType> devices);
 /// The catalogue, with the GPU types of the file (empty: none) in place of its own.

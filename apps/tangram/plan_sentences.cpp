@@ -74,6 +74,12 @@ std::string result_line(const plan::Predicted& p) {
   return text;
 }
 
+std::string own_runs_line(const plan::Predicted& p) {
+  return fmt::format("{} an iteration are to be expected, give or take {:.1f} %: {:.2f} times the prediction ({})",
+                     people_time(p.expected_s()), 100 * p.own_runs->deviation, p.own_runs->ratio,
+                     counted(p.own_runs->runs, "run"));
+}
+
 std::string order_text(const plan::LaunchPlan& plan) {
   switch (plan.schedule()) {
     case runtime::Schedule::k1F1B: break;
@@ -261,7 +267,9 @@ std::string times_line(const plan::LaunchPlan& plan) {
 }
 
 std::vector<Sentence> plan_outcome(const plan::LaunchPlan& plan) {
-  std::vector<Sentence> out{{"result", result_line(plan.predicted)}, {"schedule", schedule_line(plan)}};
+  std::vector<Sentence> out{{"result", result_line(plan.predicted)}};
+  if (plan.predicted.own_runs) out.push_back({"own runs", own_runs_line(plan.predicted)});
+  out.push_back({"schedule", schedule_line(plan)});
   const std::vector<plan::ChosenOption>& options = plan.provenance.options;
   if (!options.empty()) out.push_back({"options", options_line(options)});
   if (says_what_runs_it(plan)) out.push_back({"runs on", runs_on_line(plan)});

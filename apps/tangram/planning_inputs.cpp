@@ -102,7 +102,7 @@ Expected<PlanningInputs> load_planning_inputs(const std::string& cluster, const 
   const bool fleet = mistakes.empty();
   take(load_model(model, overrides_of(settings)), inputs.model, mistakes);
   // Without a fleet its GPU types are unknown, and every profile of one would be refused.
-  if (fleet) take(load_profiles(settings.files("profile"), inputs.fleet), inputs.profiles, mistakes);
+  if (fleet) take(load_profiles(settings.files("profile"), devices_of(inputs.fleet)), inputs.profiles, mistakes);
   if (!mistakes.empty()) return fail(std::move(mistakes));
   restrict_techniques(settings, inputs.model);
   inputs.model.job = plan::as_run_by(target_of(settings), std::move(inputs.model.job));

@@ -75,6 +75,7 @@ std::vector<SettingDefinition> make_definitions() {
        "execution options that the planner chooses: any, names such as any,fused_loss, or as-given: none (default: "
        "what the model file says)"},
       {kProfiles, kFiles, "profile", "FILES", "profiles with measured times: a.json,b.json"},
+      {kOwnRuns, kFiles, "own-runs", "FILES", "iteration times of your own runs, which correct predictions: runs.json"},
       toggle(kPlan, "measured-only",
              "with --profile: blocks run at measured degrees and samples alone, or between measured ones"),
       {kPlan, kNames, "parallelizer", "NAMES", "parallelizers for the stages; their answers are combined: a,b",

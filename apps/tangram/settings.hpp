@@ -22,6 +22,7 @@ enum class SettingGroup : std::uint8_t {
   kTarget,
   kJob,
   kProfiles,
+  kOwnRuns,
   kIslands,
   kSearch,
   kCache,

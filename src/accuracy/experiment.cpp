@@ -344,6 +344,7 @@ void restrict_methods(Experiment& experiment, const cluster::ExecutionMethods& m
 }
 
 Expected<Experiment> express(const Measurement& printed, std::span<const cluster::GpuType> all_devices) {
+  if (!printed.plan.empty()) return fail(reason("a plan ran, which says all of it: tangram calibrate --from runs"));
   const std::vector<cluster::GpuType> devices = devices_of_the_time(printed, all_devices);
   const auto machine = build_machine(printed, devices);
   if (!machine) return tl::unexpected(machine.error());

@@ -499,6 +499,9 @@ Measurement read_measurement(const Row& row) {
   Measurement out;
   out.id = row.text("id");
   out.dataset = row.text("dataset");
+  out.family = row.text("family");
+  if (out.family.empty()) out.family = out.dataset;
+  out.plan = row.text("plan");
   out.quality = row.text("quality");
   if (out.quality.empty() && row.find("model") == nullptr) out.quality = "A";  // flat datasets hold nothing else
   out.notes = row.text("notes");

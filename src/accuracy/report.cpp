@@ -26,6 +26,14 @@ std::vector<double> average_ranks(const std::vector<double>& values) {
   return ranks;
 }
 
+discrepancy::Traits traits_of(const Experiment& experiment) {
+  discrepancy::TraitsOfRun traits(experiment.model);
+  for (const Stage& stage : experiment.stages) {
+    for (const Part& part : stage.parts) traits.add(part.shape.device.name, part.degrees, part.samples);
+  }
+  return traits.of_pipelines(static_cast<double>(experiment.stages.size()), experiment.microbatches);
+}
+
 Line judge_one(Measurement measurement, std::span<const cluster::GpuType> devices, const cost::ProfileSet& profiles,
                const cluster::ExecutionMethods& methods) {
   Line line;
@@ -39,6 +47,7 @@ Line judge_one(Measurement measurement, std::span<const cluster::GpuType> device
   const auto prediction = predict(*experiment, profiles);
   if (prediction) {
     line.prediction = *prediction;
+    line.traits = traits_of(*experiment);
   } else {
     line.reason = prediction.error().front().message;
   }
@@ -93,6 +102,17 @@ std::vector<Line> judge(std::vector<Measurement> measurements, std::span<const c
     lines.push_back(judge_one(std::move(measurement), devices, profiles, methods));
   }
   return lines;
+}
+
+discrepancy::Run run_of(const Line& line, std::string name) {
+  return {std::move(name), line.measurement.family, line.traits, line.prediction.iteration_s,
+          line.measurement.iteration_s};
+}
+
+void correct(std::span<Line> lines, const discrepancy::Discrepancy& own_runs) {
+  for (Line& line : lines) {
+    if (line.reason.empty()) line.prediction.iteration_s *= own_runs.at(line.traits).ratio;
+  }
 }
 
 MemoryVerdicts verdicts_of(std::span<const Line> lines) {

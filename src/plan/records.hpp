@@ -477,6 +477,11 @@ void fields(Io& io, Of<Io, Predicted>& predicted, const References& known) {
     inner.number("exposed_sync_s", predicted.breakdown.exposed_sync);
     inner.number("optimizer_s", predicted.breakdown.optimizer);
   });
+  io.object_if("own_runs", predicted.own_runs, [](Io& inner, auto& own) {
+    inner.number("ratio", own.ratio, io::kPositive);
+    inner.number("deviation", own.deviation, io::kNotNegative);
+    inner.integer("runs", own.runs, io::kCount);
+  });
 }
 
 template <class Io>

@@ -55,7 +55,7 @@ Expected<Choices> make_choices(const cluster::Fleet& fleet, const model::Model& 
   for (const objective::Shown& shown : found.plans) {
     auto candidate = planning.assemble(shown.plan);
     if (!candidate) continue;  // no memory for its schedule: it was not simulated either
-    if (auto done = predict(*candidate, fleet); !done) return fail(std::move(done.error()));
+    if (auto done = predict(*candidate, fleet, options); !done) return fail(std::move(done.error()));
     if (auto done = complete_choice(*candidate, fleet, model, searched, options); !done) {
       return fail(std::move(done.error()));
     }

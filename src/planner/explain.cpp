@@ -79,7 +79,7 @@ class Explainer {
       return fail(refusal(refused.front()));
     }
     price_for(options_.target, *plan);
-    if (auto done = predict(*plan, fleet_); !done) return fail(std::move(done.error()));
+    if (auto done = predict(*plan, fleet_, {}); !done) return fail(std::move(done.error()));
     result_.iteration = plan->predicted.iteration;
     note_memory(*plan);
     find_limits();
@@ -153,7 +153,7 @@ class Explainer {
       changed.why_not = refused.front().text;
     } else {
       price_for(options_.target, *plan);
-      if (!predict(*plan, fleet)) changed.why_not = "its schedule cannot finish";
+      if (!predict(*plan, fleet, {})) changed.why_not = "its schedule cannot finish";
       if (changed.why_not.empty()) changed.iteration = plan->predicted.iteration;
     }
     return changed;

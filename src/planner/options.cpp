@@ -72,7 +72,7 @@ class Pricer {
     plan::LaunchPlan* const now = refit.fitting();
     if (now == nullptr || !reasons_against(*now, options_.target).empty()) return std::nullopt;
     price_for(options_.target, *now);
-    if (!predict(*now, fleet_)) return std::nullopt;
+    if (!predict(*now, fleet_, options_)) return std::nullopt;
     return std::move(*now);
   }
 
@@ -148,7 +148,7 @@ class OptionChooser {
     const Planning planning(fleet_, own.model(), own.options(), progress_);
     for (const compose::Composition& composition : planning.search_best().found.shortlist()) {
       auto plan = planning.assemble(composition);
-      if (!plan || !reasons_against(*plan, options.target).empty() || !predict(*plan, fleet_)) continue;
+      if (!plan || !reasons_against(*plan, options.target).empty() || !predict(*plan, fleet_, options)) continue;
       found.plans.push_back(std::move(*plan));
     }
     sort(found.plans);

@@ -16,6 +16,7 @@
 #include "tangram/base/problem.hpp"
 #include "tangram/plan/assemble.hpp"
 #include "tangram/plan/check.hpp"
+#include "tangram/planner/own_runs.hpp"
 #include "tangram/simulate/simulate.hpp"
 
 namespace tangram::planner {
@@ -82,10 +83,18 @@ struct Simulated {
   std::vector<plan::LaunchPlan> plans;
   std::vector<std::size_t> numbers;  // of their compositions; of pipelines that are not alike: one beyond those
   std::size_t best = 0;
+  double expected_gain = 0;  // of the best over the best by prediction, where own runs favour another
+
+  void heed(const discrepancy::Discrepancy* own_runs, objective::Objective objective) {
+    const std::size_t first = best;
+    best = favoured(plans, first, own_runs, objective);
+    if (best != first) expected_gain = plans[first].predicted.expected_s() / plans[best].predicted.expected_s() - 1;
+  }
 
   Expected<void> add(plan::LaunchPlan plan, std::size_t number, const cluster::Fleet& fleet,
-                     objective::Objective objective) {
-    if (auto done = predict(plan, fleet); !done) return fail(std::move(done.error()));
+                     const PlanOptions& options) {
+    const objective::Objective objective = options.request.objective;
+    if (auto done = predict(plan, fleet, options); !done) return fail(std::move(done.error()));
     plans.push_back(std::move(plan));
     numbers.push_back(number);
     if (rank_of(plans.back(), objective) < rank_of(plans[best], objective)) best = plans.size() - 1;
@@ -125,7 +134,7 @@ Expected<Simulated> simulate_all(const Planning& planning, const std::vector<com
       if (refused.empty()) refused = std::move(reasons);
       continue;
     }
-    if (auto added = simulated.add(std::move(*candidate), i, fleet, options.request.objective); !added) {
+    if (auto added = simulated.add(std::move(*candidate), i, fleet, options); !added) {
       return fail(std::move(added.error()));
     }
   }
@@ -191,7 +200,7 @@ Expected<ensemble::EnsembleSearch> add_unequal(const Planning& planning, const c
   if (search.best) {
     auto plan = planning.assemble(*search.best);
     if (!plan) return search;
-    auto added = simulated.add(std::move(*plan), number, fleet, options.request.objective);
+    auto added = simulated.add(std::move(*plan), number, fleet, options);
     if (!added) return fail(std::move(added.error()));
   }
   return search;
@@ -203,6 +212,11 @@ std::string why_taken(const Simulated& simulated, std::size_t taken, std::size_t
   const std::size_t number = simulated.numbers[taken];
   if (taken != simulated.best) {
     return fmt::format("number {} by closed form, taken because fewest GPUs change their work", number + 1);
+  }
+  if (simulated.expected_gain > 0) {
+    return fmt::format(
+        "number {} by closed form, which own runs expect to be {:.1f} % faster than the {} by prediction", number + 1,
+        simulated.expected_gain * 100, objective == objective::Objective::kThroughput ? "fastest" : "best");
   }
   if (number == equal) {
     double best = 0;
@@ -313,6 +327,7 @@ Expected<Planned> make_plan(const cluster::Fleet& fleet, const model::Model& mod
       found.parallelizers[i].add(effort->parallelizers[i]);
     }
   }
+  simulated->heed(options.own_runs, options.request.objective);
   const std::size_t taken = options.choose ? options.choose(simulated->plans, simulated->best) : simulated->best;
   planned.plan = std::move(simulated->plans[taken]);
   planned.chosen = simulated->numbers[taken];

@@ -7,6 +7,7 @@
 
 #include "tangram/base/problem.hpp"
 #include "tangram/cost/compute.hpp"
+#include "tangram/planner/own_runs.hpp"
 #include "tangram/simulate/simulate.hpp"
 
 namespace tangram::planner {
@@ -24,11 +25,12 @@ void price_chunks_apart(plan::LaunchPlan& plan) {
 
 }  // namespace
 
-Expected<void> predict(plan::LaunchPlan& plan, const cluster::Fleet& fleet) {
+Expected<void> predict(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const PlanOptions& options) {
   if (plan.is_interleaved()) price_chunks_apart(plan);
   const simulate::Result result = simulate::simulate(simulate::schedule_of(plan));
   if (result.deadlock) return fail(bug("deadlock", "the schedule of a plan cannot finish"));
   simulate::predict(plan, result, cost::fleet_peak(fleet, plan.model.job.precision));
+  expect(plan, options.own_runs);
   return {};
 }
 

@@ -16,8 +16,8 @@
 
 namespace tangram::planner {
 
-/// Adds what the simulator says of the whole. Fails on a schedule that cannot finish.
-[[nodiscard]] Expected<void> predict(plan::LaunchPlan& plan, const cluster::Fleet& fleet);
+/// Adds what the simulator says of the whole, and what own runs say of that. Fails on a schedule that cannot finish.
+[[nodiscard]] Expected<void> predict(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const PlanOptions& options);
 
 /// What a plan that is there already is judged for: its own runtime, where none in particular is asked for.
 [[nodiscard]] runtime::Target target_for(const plan::LaunchPlan& plan, const PlanOptions& options);

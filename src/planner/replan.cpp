@@ -69,7 +69,7 @@ class Replanner {
   bool runs(plan::LaunchPlan& plan) {
     result_.refused = reasons_against(plan, options_.target);
     if (result_.refused.empty()) price_for(options_.target, plan);
-    const auto done = predict(plan, fleet_);
+    const auto done = predict(plan, fleet_, options_);
     if (!done) result_.deadlock = done.error().front();
     return result_.refused.empty() && done;
   }
@@ -92,7 +92,7 @@ class Replanner {
     plan::LaunchPlan* const plan = refit.fitting();
     if (plan == nullptr || !reasons_against(*plan, options_.target).empty()) return;
     price_for(options_.target, *plan);
-    if (!predict(*plan, fleet_)) return;
+    if (!predict(*plan, fleet_, options_)) return;
     plan->provenance.note = "the plan before, with other hosts in place of those that are gone";
     beside_.push_back(std::move(*plan));
     spares_ = true;

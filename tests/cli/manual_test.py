@@ -100,7 +100,8 @@ def check_file_blocks(tangram):
                     continue
                 file = Path(folder) / f"shown.{language}"
                 file.write_text(block, encoding="utf-8")
-                words = ["islands", file] if language == "json" else ["plan", cluster, file, "--cache", "off", "-q"]
+                fleet_or_runs = ["accuracy" if block.startswith("[") else "islands", file]
+                words = fleet_or_runs if language == "json" else ["plan", cluster, file, "--cache", "off", "-q"]
                 output(tangram, *words)
                 seen += 1
     assert seen >= 2, "the pages about fleets and jobs show a file"

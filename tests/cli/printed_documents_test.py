@@ -132,6 +132,7 @@ def printed(folder):
         (0, "cache", "verify", "--cache", cache, "--sample", "2"),
         (0, "cache", "clear", "--cache", cache),
         (0, "calibrate", TIMINGS),
+        (0, "calibrate", "--from", "runs", INPUTS / "measurements.json"),
         (0, "check", plan),
         (3, "check", wrong),
         (0, "cluster", "from-slurm", REPORTS / "slurm.json", "--network", "8x400Gbit,infiniband"),

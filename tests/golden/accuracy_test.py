@@ -7,6 +7,7 @@ The bars are those the project set itself; what misses one stands in MISSES with
 that nothing gets worse unseen.
 """
 import json
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -22,11 +23,18 @@ FITTING_BAR = 1.05
 LEAST_RANK, RANKED_ROWS = 0.90, 10
 # Datasets of ten runs or more whose order is predicted worse, and the rank correlation they must keep: none now.
 MISSES = {}
+# Median over families of the median error once ten runs of a family are known. The project's bar is 0.03: missed in validation
+# sets, whose families mix models and software, and by a little in all sets together.
+KNOWN_RUNS = {"validation": 0.049, "all": 0.031}
+SETS = {
+    "validation": ["validation", "recent-validation"],
+    "all": ["calibration", "recent-calibration", "validation", "recent-validation", "own-h100", "own-h200", "multimodal"],
+}
 HETEROGENEOUS, HETEROGENEOUS_RANK, HETEROGENEOUS_MEAN, BEST_AMONG = "amp_het", 0.75, 0.20, 3
 
 
-def judge(tangram, dataset):
-    done = subprocess.run([tangram, "accuracy", dataset, "--json"], capture_output=True, text=True, timeout=300)
+def run(tangram, *words):
+    done = subprocess.run([tangram, *words, "--json"], capture_output=True, text=True, timeout=300)
     if done.returncode != 0:
         sys.exit(f"exit {done.returncode}\n{done.stderr}")
     return json.loads(done.stdout)
@@ -53,6 +61,16 @@ def heterogeneous_problems(report):
         yield f"{HETEROGENEOUS}: the fastest run, {fastest}, is not among the predicted {BEST_AMONG} fastest"
 
 
+def known_runs_problems(tangram, measurements):
+    for name, sets in SETS.items():
+        files = [measurements / f"{each}.json" for each in sets]
+        families = [f for f in run(tangram, "calibrate", "--from", "runs", *files)["families"] if "by_ten" in f]
+        known = statistics.median(f["by_ten"]["median"] for f in families)
+        predicted = statistics.median(f["predicted"]["median"] for f in families)
+        if known > KNOWN_RUNS[name]:
+            yield f"{name}: with ten runs of each family known {known:.4f}, predicted {predicted:.4f}, at most {KNOWN_RUNS[name]}"
+
+
 def problems(report):
     time = group(report, "grade", "A and A-")["time"]
     for name, bar in (TIME_BARS | TIME_MISSES).items():
@@ -73,9 +91,11 @@ def problems(report):
 
 def main():
     tangram, configs = sys.argv[1], Path(sys.argv[2])
-    report = judge(tangram, configs / "measurements" / "validation.json")
-    found = list(problems(report))
-    print("\n".join(found) or "every bar is met, known misses aside: " + ", ".join(sorted(MISSES | TIME_MISSES)))
+    measurements = configs / "measurements"
+    found = list(problems(run(tangram, "accuracy", measurements / "validation.json")))
+    found += known_runs_problems(tangram, measurements)
+    missed = sorted([*(MISSES | TIME_MISSES), "runs known"])
+    print("\n".join(found) or "every bar is met, known misses aside: " + ", ".join(missed))
     return 1 if found else 0
 
 

@@ -133,6 +133,8 @@ struct AdapterFacts {
 struct Measurement {
   std::string id;
   std::string dataset;
+  std::string family;   ///< runs of one piece of work; not named: the dataset
+  std::string plan;     ///< path of the launch plan that ran, which then says everything but the time; "": none
   std::string quality;  ///< "A": measured and complete, "A-": one parameter inferred, "B", "C": less
   std::string notes;
   std::string interconnect;

@@ -8,12 +8,14 @@
 
 #include "tangram/accuracy/measurement.hpp"
 #include "tangram/accuracy/prediction.hpp"
+#include "tangram/discrepancy/discrepancy.hpp"
 
 namespace tangram::accuracy {
 
 struct Line {
   Measurement measurement;
   Prediction prediction;
+  discrepancy::Traits traits;
   std::string reason;  ///< why it cannot be expressed; empty: it was
 
   [[nodiscard]] bool timed() const { return reason.empty() && measurement.iteration_s > 0; }
@@ -60,6 +62,12 @@ struct MemoryVerdicts {
 /// Predicts each measurement. O(rows); independent of each other. Without one of `methods` it shows what that brings.
 [[nodiscard]] std::vector<Line> judge(std::vector<Measurement> measurements, std::span<const cluster::GpuType> devices,
                                       const cost::ProfileSet& profiles, const cluster::ExecutionMethods& methods = {});
+
+/// Of a line that has a time.
+[[nodiscard]] discrepancy::Run run_of(const Line& line, std::string name);
+
+/// Predicted times as own runs say.
+void correct(std::span<Line> lines, const discrepancy::Discrepancy& own_runs);
 
 [[nodiscard]] MemoryVerdicts verdicts_of(std::span<const Line> lines);
 

@@ -198,6 +198,14 @@ struct Breakdown {  ///< of the critical stage, in seconds of the iteration
   bool operator==(const Breakdown&) const = default;
 };
 
+/// What one's own runs say of the predicted iteration (tangram/discrepancy/discrepancy.hpp).
+struct OwnRuns {
+  double ratio = 1;      ///< what is to be expected over what is predicted
+  double deviation = 0;  ///< standard deviation of the ratio's logarithm
+  std::int64_t runs = 0;
+  bool operator==(const OwnRuns&) const = default;
+};
+
 struct Predicted {
   Nanoseconds iteration;    ///< simulated
   Nanoseconds closed_form;  ///< under zero bubble: of its stages under 1F1B
@@ -208,6 +216,9 @@ struct Predicted {
   int bottleneck_stage = 0;
   double bubble_fraction = 0;  ///< of the bottleneck stage
   Breakdown breakdown;
+  std::optional<OwnRuns> own_runs = {};  ///< where plans were made with any
+  /// As own runs say, if there are any.
+  [[nodiscard]] double expected_s() const { return to_seconds(iteration) * (own_runs ? own_runs->ratio : 1); }
   bool operator==(const Predicted&) const = default;
 };
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tangram/compose/search.hpp"
+#include "tangram/discrepancy/discrepancy.hpp"
 #include "tangram/objective/objective.hpp"
 #include "tangram/plan/launch_plan.hpp"
 #include "tangram/runtime/runtime.hpp"
@@ -47,6 +48,9 @@ struct PlanOptions {
   std::vector<const parallelizer::Parallelizer*> parallelizers;  ///< frontiers are the union; empty: the enumerator
   SearchCache* cache = nullptr;            ///< searches are looked up and stored there; those for unequal pipelines not
   const plan::LaunchPlan* near = nullptr;  ///< GPUs keep the work they have in it where that costs nothing
+  /// Correct what is predicted of the plans that are simulated; the search, its bounds and limits go by predictions
+  /// alone.
+  const discrepancy::Discrepancy* own_runs = nullptr;
   /// Index of the simulated plan to take; the last argument is that of the best. Empty: the best.
   std::function<std::size_t(const std::vector<plan::LaunchPlan>&, std::size_t)> choose;
 };

@@ -11,6 +11,9 @@ namespace {
 constexpr double kNormForward = 2, kNormBackward = 3;          // x -> y; x, dy -> dx
 constexpr double kResidualForward = 3, kResidualBackward = 3;  // x, residual -> sum; two gradients -> sum
 constexpr double kRotaryForward = 2, kRotaryBackward = 2;
+// Operator by operator. Forward: x cos, -x of half, halves turned, turned sin, sum, copied behind what is not turned.
+// Backward: d cos, d sin, -d of half, halves turned, sum, and a zeroed copy for each of the two slices, one with a sum.
+constexpr double kScaledRotaryForward = 2 + 1 + 2 + 2 + 3 + 2, kScaledRotaryBackward = 2 + 2 + 1 + 2 + 3 + 3 + 4;
 constexpr double kGatedForward = 3, kGatedBackward = 5;  // gate, up -> product; those and d -> two gradients
 constexpr double kPlainForward = 2, kPlainBackward = 3;
 constexpr double kPermute = 2;
@@ -19,6 +22,9 @@ constexpr double kScale = 2;
 // their own (TEGroupedMLP._apply_bias). Forward: bias x weight -> b, x + b -> y, y of all experts -> one. Backward:
 // d x weight -> p and d x bias -> q, p and q summed up, d of all experts -> one.
 constexpr double kExpertBiasForward = 6, kExpertBiasBackward = 8;
+
+// Of clamped gates. Forward: each half -> y, both -> one. Backward: d, x -> each half, both -> one.
+constexpr double kClampForward = 4, kClampBackward = 5;
 
 // What the host needs for one local expert, in kernels of the model's count: Transformer Engine's GroupedLinear issues
 // products and casts expert by expert. As many as the runs of Qwen3-30B-A3B on 16 H100 with and without overlap need
@@ -76,6 +82,14 @@ Passes feed_forward_part(const Context& c, double rows, double input, double wid
   Passes time = linear(c, rows, input, (c.block.feed_forward.gated ? 2 : 1) * width, count, from);
   time += activation(c, count * rows * width);
   time += linear(c, rows, width, input, count);
+  return time;
+}
+
+/// What experts have between their products.
+Passes expert_activation(const Context& c) {
+  const double values = c.local.expert_rows * c.local.expert_width;
+  Passes time = activation(c, values);
+  if (is_gpt_oss(c.block.feed_forward)) time += stream(c, 2 * values, kClampForward, kClampBackward);
   return time;
 }
 
@@ -169,7 +183,8 @@ MixerTime add_attention(const Context& c, Passes& compute) {
   const Passes attend = attention_core(c);
   compute += projection.all;
   const double query_key = c.local.tokens * (core.heads + core.kv_heads) * core.qk_dim;
-  compute += stream(c, query_key, kRotaryForward, kRotaryBackward);
+  compute += is_gpt_oss(c.block.feed_forward) ? stream(c, query_key, kScaledRotaryForward, kScaledRotaryBackward)
+                                              : stream(c, query_key, kRotaryForward, kRotaryBackward);
   if (attention.qk_norm) compute += stream(c, query_key, kNormForward, kNormBackward);
   compute += attend;
   const double attended = c.local.tokens * core.heads * core.v_dim;
@@ -189,7 +204,11 @@ MixerTime add_mixer(const Context& c, Passes& compute) {
 
 Passes expert_products(const Context& c) {
   const LocalBlock& l = c.local;
-  return feed_forward_part(c, l.expert_rows / l.experts, l.expert_input, l.expert_width, l.experts);
+  const double rows = l.expert_rows / l.experts;
+  Passes time = linear(c, rows, l.expert_input, (c.block.feed_forward.gated ? 2 : 1) * l.expert_width, l.experts);
+  time += expert_activation(c);
+  time += linear(c, rows, l.expert_width, l.expert_input, l.experts);
+  return time;
 }
 
 Passes wide_expert_products(Context c) {
@@ -332,7 +351,7 @@ double selective_seconds(const Context& c, const MixerTime& mixer, const Passes&
            exchange.tensor;
   }
   if (again.has(RecomputeModule::kExpertActivation)) {
-    seconds += activation(c, c.local.expert_rows * c.local.expert_width).forward;
+    seconds += expert_activation(c).forward;
   }
   if (again.has(RecomputeModule::kSharedExperts)) seconds += dense_seconds(c, c.local.shared, job);
   return seconds;

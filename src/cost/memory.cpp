@@ -132,9 +132,10 @@ Kept expert_tensors(const model::FeedForward& feed_forward, const LocalBlock& lo
   kept.all = (keeps.expert * local.expert_rows + local.element * sent_back) * local.expert_input;
   // What the shared projection behind the experts reads.
   if (feed_forward.latent_hidden > 0) kept.all += keeps.inner * local.rows * local.expert_input;
-  kept.all += columns * column_bytes(feed_forward, local, keeps.expert);
+  const double clamped = is_gpt_oss(feed_forward) ? columns * 2 * local.element : 0;
+  kept.all += columns * column_bytes(feed_forward, local, keeps.expert) + clamped;
   kept.all += kRouterLogitBytes * local.rows * feed_forward.experts;
-  if (again.has(RecomputeModule::kExpertActivation)) kept.dropped = columns * keeps.expert;
+  if (again.has(RecomputeModule::kExpertActivation)) kept.dropped = columns * keeps.expert + clamped;
   return kept;
 }
 

@@ -14,6 +14,14 @@
 
 namespace tangram::cost {
 
+/// GPT-OSS is the architecture whose experts have biases. Megatron-Core has no fused kernels for what else is its own:
+/// gate and up are clamped before they are multiplied, which leaves a copy of both (weighted_bias_quick_geglu_impl in
+/// megatron/core/fusions/fused_bias_geglu.py), and rotary positions are scaled (YaRN's concentration factor;
+/// apply_rotary_pos_emb in megatron/core/models/common/embeddings/rope_utils.py).
+[[nodiscard]] inline bool is_gpt_oss(const model::FeedForward& feed_forward) {
+  return feed_forward.is_moe() && feed_forward.bias && feed_forward.gated;
+}
+
 struct LocalBlock {
   double element = 2;     ///< bytes of an activation
   double kept_input = 2;  ///< bytes that backward keeps of a value which a linear layer reads and nothing else does

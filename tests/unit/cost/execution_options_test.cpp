@@ -243,6 +243,7 @@ TEST_CASE("selective recompute runs the job's modules again") {
 TEST_CASE("biases of experts are weighed and added behind their second product, by kernels of their own") {
   // One sample of 512 tokens, two experts each: 1024 rows of 1024 values of 2 bytes, moved 6 and 8 times.
   model::BlockType block = expert_block();
+  block.feed_forward.gated = false;
   const Passes without = on_host(block, CudaGraphs::kNone, 0_ns).compute;
   block.feed_forward.bias = true;
   const Passes with = on_host(block, CudaGraphs::kNone, 0_ns).compute;
@@ -253,4 +254,24 @@ TEST_CASE("biases of experts are weighed and added behind their second product, 
   const Passes plain = on_host(dense, CudaGraphs::kNone, 0_ns).compute;
   dense.feed_forward.bias = true;
   CHECK(on_host(dense, CudaGraphs::kNone, 0_ns).compute.forward == plain.forward);  // a product adds it
+}
+
+TEST_CASE("GPT-OSS clamps its gates and scales its rotary positions by kernels of their own") {
+  const auto block_of = [](bool bias) {
+    model::BlockType block = expert_block();
+    block.feed_forward.bias = bias;
+    return block;
+  };
+  REQUIRE(block_of(true).feed_forward.gated);
+  const Passes without = on_host(block_of(false), CudaGraphs::kNone, 0_ns).compute;
+  const Passes with = on_host(block_of(true), CudaGraphs::kNone, 0_ns).compute;
+  const DeviceRates rates = device_rates(round_gpu(), DType::kBf16);
+  const auto moved = [&](double values, double times) { return streaming_seconds(values * 2 * times, rates); };
+  // Gate and up of 1024 rows, queries and keys of 512 tokens, and the bias itself.
+  const model::BlockType block = block_of(true);
+  const double clamped = 1024.0 * 2 * static_cast<double>(block.feed_forward.expert_hidden);
+  const double turned = 512.0 * (block.attention.heads + block.attention.kv_heads) * block.attention.head_dim;
+  const double biased = 1024.0 * 1024;
+  CHECK(with.forward - without.forward == Approx(moved(clamped, 4) + moved(turned, 12 - 2) + moved(biased, 6)));
+  CHECK(with.backward - without.backward == Approx(moved(clamped, 5) + moved(turned, 17 - 2) + moved(biased, 8)));
 }

@@ -179,12 +179,18 @@ cost::Degrees common_degrees(const Measurement& m, const model::Model& model, co
   return degrees;
 }
 
+/// 0: all of dp. A group of one is what tables print that say whether a run shards, not how far.
+int ranks_sharded_over(const Measurement& m) {
+  const int printed = m.sharding_group.value_or(0);
+  return printed == 1 ? 0 : printed;
+}
+
 Reason place(Experiment& experiment, const Measurement& m, const StageReplicas& stages, const Machine& machine) {
   const cost::Degrees degrees = common_degrees(m, experiment.model, *machine.gpus.front().device);
   const int zero = experiment.zero;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     Stage& stage = experiment.stages.emplace_back();
-    auto parts = make_parts(stages[s], degrees, zero > 0 ? m.sharding_group.value_or(0) : 0,
+    auto parts = make_parts(stages[s], degrees, zero > 0 ? ranks_sharded_over(m) : 0,
                             static_cast<int>(batch_of(m).microbatch), machine);
     if (!parts) return parts.error().front();
     stage.parts = std::move(*parts);
@@ -316,7 +322,14 @@ void set_methods(Experiment& experiment, const Measurement& m) {
   change_methods(experiment, [&](cluster::ExecutionMethods& own) {
     own.scheduled = is_compiled(m);
     own.early_stop = stops_early(m);
+    own.output_again = std::ranges::count(m.recompute_modules, "out_proj") > 0;
   });
+}
+
+double kept_on_gpu(const Measurement& m, const Experiment& experiment) {
+  if (m.offloaded_layers == 0 || experiment.stages.size() > 1) return 1;
+  const int layers = experiment.model.block_count();
+  return std::clamp(static_cast<double>(layers - m.offloaded_layers + 1) / layers, 0.0, 1.0);
 }
 
 /// Published pipelines ran under Megatron-LM or what was made of it. Interleaved, its transfers run beside the passes.
@@ -371,6 +384,7 @@ Expected<Experiment> express(const Measurement& printed, std::span<const cluster
   if (auto wrong = cut_model(experiment, *m)) return fail(*wrong);
   if (shards_eagerly(*m, device)) shard_eagerly(experiment);
   set_methods(experiment, *m);
+  experiment.kept_on_gpu = kept_on_gpu(*m, experiment);
   experiment.keeps_both_gradients = keeps_both_gradients(*m, experiment.model.job);
   experiment.communicators = communicators_counted(*m, experiment);
   return experiment;

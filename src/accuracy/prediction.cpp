@@ -235,7 +235,7 @@ Expected<std::vector<PartPrice>> price_stage(const Experiment& experiment, std::
     auto price = price_part(experiment, stage, part, profiles, prediction.provenance);
     if (!price) return tl::unexpected(price.error());
     const SlicePrice& all = price->all;
-    double peak = all.static_memory + all.transient + held(experiment, index) * all.activation;
+    double peak = all.static_memory + all.transient + held(experiment, index) * experiment.kept_on_gpu * all.activation;
     if (encoder) peak = peak_with(*encoder, all, peak) + embeddings_on(experiment, index);
     prediction.peak_allocated = std::max(prediction.peak_allocated, peak);
     const double beside = kContextBytes + experiment.communicators * kCommunicatorBytes;

@@ -331,6 +331,12 @@ double unread_seconds(const Context& c, const model::Job& job) {
   return product + c.exchanges.seconds(last, bytes, c.exchanges.groups.tensor);
 }
 
+/// Forward, of attention's output projection where it is run again beside the core.
+double output_again_seconds(const Context& c) {
+  if (!c.exchanges.shape.methods.output_again || !c.block.attends()) return 0;
+  return linear(c, c.local.tokens, c.local.core.heads * c.local.core.v_dim, c.local.hidden).forward;
+}
+
 /// What selective recompute runs again.
 double selective_seconds(const Context& c, const MixerTime& mixer, const Passes& routed, const ExpertExchange& exchange,
                          const model::Job& job) {
@@ -341,7 +347,7 @@ double selective_seconds(const Context& c, const MixerTime& mixer, const Passes&
     const double norms = c.block.parallel_attention && c.block.norms == 1 ? 1 : c.local.parts;
     seconds += norms * stream(c, c.local.rows * c.local.hidden, kNormForward, 0).forward;
   }
-  if (again.has(RecomputeModule::kCoreAttention)) seconds += mixer.core.forward;
+  if (again.has(RecomputeModule::kCoreAttention)) seconds += mixer.core.forward + output_again_seconds(c);
   if (again.has(RecomputeModule::kLatentUp)) seconds += mixer.latent_up;
   if (again.has(RecomputeModule::kFeedForward)) {
     seconds += std::max(0.0, dense_seconds(c, c.local.dense, job) - unread_seconds(c, job));

@@ -69,7 +69,7 @@ double shared_input(const model::BlockType& block, const KeptInputs& keeps) {
 
 /// Norm inputs, linear inputs and dropout masks: everything of width `hidden` between the tensor-parallel regions.
 Kept residual_stream(const model::BlockType& block, const LocalBlock& local, const KeptInputs& keeps,
-                     const RecomputeModules& again) {
+                     const RecomputeModules& again, const cluster::ExecutionMethods& methods) {
   const double row = local.rows * local.hidden;
   // Attention and feed-forward on one input: one norm input; and with a single norm, one linear input.
   const double norm_inputs = block.parallel_attention ? std::max(1, block.norms - 1) : block.norms;
@@ -82,6 +82,9 @@ Kept residual_stream(const model::BlockType& block, const LocalBlock& local, con
   kept.all = local.element * row * norm_inputs + inputs;
   if (local.dropout) kept.all += local.parts * row;
   if (again.has(RecomputeModule::kNorms)) kept.dropped = inputs;
+  if (methods.output_again && again.has(RecomputeModule::kCoreAttention) && norm_inputs > 1) {
+    kept.dropped += local.element * row;
+  }
   return kept;
 }
 
@@ -94,7 +97,7 @@ double core_bytes(const LocalBlock& local, bool fused) {
 }
 
 Kept attention_tensors(const model::BlockType& block, const LocalBlock& local, const KeptInputs& keeps, bool fused,
-                       const RecomputeModules& again) {
+                       const RecomputeModules& again, const cluster::ExecutionMethods& methods) {
   const model::Attention& attention = block.attention;
   const AttentionCore& core = local.core;
   const double qkv =
@@ -103,9 +106,12 @@ Kept attention_tensors(const model::BlockType& block, const LocalBlock& local, c
   const double of_core = core_bytes(local, fused);
   const double output = local.tokens * core.heads * core.v_dim;
   kept.all = qkv + local.element * output + of_core;
-  if (again.has(RecomputeModule::kCoreAttention)) kept.dropped = of_core;
   // The gate, and what it gives.
-  kept.all += output * (attention.output_gate ? local.element + keeps.gated : keeps.twice);
+  const double behind = output * (attention.output_gate ? local.element + keeps.gated : keeps.twice);
+  kept.all += behind;
+  if (again.has(RecomputeModule::kCoreAttention)) {
+    kept.dropped = of_core + (methods.scheduled ? local.element * output + behind : 0);
+  }
   if (attention.qk_norm) kept.all += local.element * local.tokens * (core.heads + core.kv_heads) * core.qk_dim;
   if (attention.kind == model::AttentionKind::kLatent) {
     const double ranks = attention.q_lora_rank + attention.kv_lora_rank;
@@ -116,9 +122,9 @@ Kept attention_tensors(const model::BlockType& block, const LocalBlock& local, c
 }
 
 Kept mixer_tensors(const model::BlockType& block, const LocalBlock& local, const KeptInputs& keeps, bool fused,
-                   const RecomputeModules& again) {
+                   const RecomputeModules& again, const cluster::ExecutionMethods& methods) {
   if (local.recurrence) return {recurrence_bytes(*local.recurrence, local.element).kept, 0};
-  return block.attends() ? attention_tensors(block, local, keeps, fused, again) : Kept{};
+  return block.attends() ? attention_tensors(block, local, keeps, fused, again, methods) : Kept{};
 }
 
 /// What experts read and what their first products give, in the order of the experts. What goes back is weighted before
@@ -200,14 +206,17 @@ double loss_bytes(const model::Job& job, double element) {
 }  // namespace
 
 ActivationBytes block_activation(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
-                                 double samples_per_replica, std::optional<DType> format) {
-  if (const auto own = model::own_job(block, job)) return block_activation(block, *own, degrees, samples_per_replica);
+                                 double samples_per_replica, std::optional<DType> format,
+                                 const cluster::ExecutionMethods& methods) {
+  if (const auto own = model::own_job(block, job)) {
+    return block_activation(block, *own, degrees, samples_per_replica, std::nullopt, methods);
+  }
   const LocalBlock local = local_block(block, job, degrees, samples_per_replica, format);
   const bool fused = job.flash_attention;
   const RecomputeModules again = model::recomputed_modules(block, job);
   const KeptInputs keeps = kept_inputs(block, local);
-  Kept kept = residual_stream(block, local, keeps, again);
-  kept += mixer_tensors(block, local, keeps, fused, again);
+  Kept kept = residual_stream(block, local, keeps, again, methods);
+  kept += mixer_tensors(block, local, keeps, fused, again, methods);
   kept += feed_forward_tensors(block.feed_forward, local, keeps, job, again);
   kept += adapter_tensors(block, local);
   ActivationBytes bytes;

@@ -164,7 +164,7 @@ UnitCost block_unit(const model::Model& model, const model::BlockType& block, co
   const std::optional<model::Job> own = model::own_job(block, model.job);
   const model::Job& job = own ? *own : model.job;
   const DType format = matrix_format(units.shape.device, job.precision);
-  set_activation(unit, block_activation(block, job, units.degrees, samples, format));
+  set_activation(unit, block_activation(block, job, units.degrees, samples, format, units.shape.methods));
   if (measured) {
     const auto trained_time = [&] { return time_of(model::plain(block)); };
     set_measured(unit, time, adapted(*measured, time, block.gradients, trained_time));

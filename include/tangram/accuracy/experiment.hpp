@@ -48,11 +48,16 @@
 //   dropout     not on Hopper and later: large models train without by then
 //   recompute   as printed: "selective-op", which keeps every second product, is half of the blocks in full and the
 //               others' norms; "full 24/52 layers" that part of the blocks; modules as Megatron-Core calls them, with
-//               no names the core of attention; of operators the four of the attention core first, then whole blocks.
+//               no names the core of attention; "out_proj", which only a compiler's policies recompute, attention's
+//               output projection; of operators the four of the attention core first, then whole blocks.
 //               Under XLA and torchtitan what backward does not read is left out (torch.utils.checkpoint without
 //               re-entrance stops early)
 //   compiled     XLA schedules the exchanges of MaxText and PaxML: ZeRO's lose what kernels beside them lose, no more
-//   sharding    as printed, else ZeRO-1 under Megatron-Bridge, as in all of its recipes. FSDP (ZeRO-3) inside a
+//   offload     activations of so many layers as printed, of one stage (Megatron-Core's cpu_offloading_num_layers has
+//   no
+//               pipelines): they travel beside passes, and those of one layer are on their way
+//   sharding    as printed (a group of one says that all of dp shards), else ZeRO-1 under Megatron-Bridge, as in all of
+//   its recipes. FSDP (ZeRO-3) inside a
 //               pipeline keeps parameters gathered and gradients whole until the last microbatch (torchtitan's
 //               default), as ZeRO-1 does; over as many data-parallel ranks as printed, neighbours, and the shards of
 //               gradients are all-reduced among such groups. Parameters of ZeRO-1 and 2 are gathered beside the next
@@ -138,6 +143,7 @@ struct Experiment {
   bool overlaps_sync = true;          ///< gradients are reduced while backward runs
   bool blocking_transfers = false;    ///< stages wait for what they send to each other
   bool keeps_both_gradients = false;  ///< 16-bit ones beside main ones of fp32
+  double kept_on_gpu = 1;             ///< share of the activations; the others wait on the host
   int communicators = 0;              ///< whose buffers the published peak of memory holds
   std::int64_t microbatch = 1;        ///< samples of a stage
   std::int64_t items = 1;             ///< of a sample, of which each is one for an encoder's own stage

@@ -78,8 +78,10 @@ struct ExecutionMethods {
   bool hierarchical = true;   ///< collectives over several members run inside them first
   bool overlapped = true;     ///< exchanges run beside compute where nothing waits for them
   bool gathered_once = true;  ///< ZeRO-3 gathers in place, once for a recomputed pass and the backward pass after it
-  bool scheduled = false;     ///< a compiler that sees the whole step puts ZeRO's exchanges beside compute
+  /// A compiler that sees the whole step puts ZeRO's exchanges beside compute, and keeps nothing that it recomputes.
+  bool scheduled = false;
   bool early_stop = false;    ///< recompute leaves out what backward does not read
+  bool output_again = false;  ///< what recomputes the core of attention runs its output projection again, too
   bool operator==(const ExecutionMethods&) const = default;
 };
 

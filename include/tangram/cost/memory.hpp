@@ -40,9 +40,12 @@ struct ActivationBytes {
 };
 /// The block and its connector. Without backward nothing is kept; where only gradients of inputs are worked out, as
 /// much as where all are: an upper bound, as inputs of linear layers could be let go. `format`: local_block().
+/// A compiler that recomputes the core of attention does not keep what it gives, which the core's own gradients and the
+/// output projection read; where that is run again, too, the sum behind it is not kept either.
 [[nodiscard]] ActivationBytes block_activation(const model::BlockType& block, const model::Job& job,
                                                const Degrees& degrees, double samples_per_replica,
-                                               std::optional<DType> format = std::nullopt);
+                                               std::optional<DType> format = std::nullopt,
+                                               const cluster::ExecutionMethods& methods = {});
 
 /// Token ids and positions (8 bytes a token), dropout mask; working: the output before it is sharded.
 [[nodiscard]] ActivationBytes embedding_activation(const model::Model& model, const Degrees& degrees,

@@ -176,6 +176,7 @@ TEST_CASE("FSDP shards over the ranks printed") {
   CHECK(groups(dp / 4) == 4);
   CHECK(groups(2 * dp) == 1);
   CHECK(groups(dp - 1) == 1);  // no groups of equal size
+  CHECK(groups(1) == 1);       // "yes": a group of one would shard nothing
   m.zero = 0;
   CHECK(groups(dp / 4) == 1);
 }
@@ -335,6 +336,34 @@ TEST_CASE("trainers that are compiled as a whole schedule exchanges, and stop re
   CHECK(methods().early_stop);
   m.framework = "Megatron-LM";
   CHECK_FALSE(methods().early_stop);
+}
+
+TEST_CASE("attention's output projection is recomputed where that is printed") {
+  Measurement m = fixtures::complete();
+  const auto methods = [&] { return fixtures::expressed(m).stages.front().parts.front().shape.methods; };
+  m.recompute_modules = {"layernorm", "core_attn", "mlp"};
+  CHECK_FALSE(methods().output_again);
+  m.recompute_modules.emplace_back("out_proj");
+  CHECK(methods().output_again);
+}
+
+TEST_CASE("activations of so many layers wait on the host, one layer's are on their way") {
+  Measurement m = fixtures::complete();  // eight layers
+  const auto peak = [&] {
+    const auto prediction = predict(fixtures::expressed(m), {});
+    REQUIRE(prediction);
+    return prediction->peak_allocated;
+  };
+  CHECK(fixtures::expressed(m).kept_on_gpu == 1);
+  const double all = peak();
+  m.offloaded_layers = 4;
+  CHECK(fixtures::expressed(m).kept_on_gpu == Approx(5.0 / 8));
+  CHECK(peak() < all);
+  m.offloaded_layers = 100;
+  CHECK(fixtures::expressed(m).kept_on_gpu == 0);
+  m.offloaded_layers = 4;
+  m.pp = 2;  // Megatron-Core has it for one stage alone
+  CHECK(fixtures::expressed(m).kept_on_gpu == 1);
 }
 
 TEST_CASE("submissions to MLPerf keep parameters in 8 bits and gradients in 16, on AMD's GPUs, too") {

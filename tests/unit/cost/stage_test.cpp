@@ -268,6 +268,32 @@ TEST_CASE("a compiler's schedule leaves ZeRO-3 the loss of what runs side by sid
   CHECK(block.zero3_gather == Approx(gather - (1 - kOverlapLoss) * time.compute.forward));
 }
 
+TEST_CASE("a compiler keeps nothing that it recomputes, and runs the output projection again where it is told to") {
+  model::Model model = small_model(1);
+  model.job.flash_attention = true;
+  model.job.recompute_modules = {model::RecomputeModule::kNorms, model::RecomputeModule::kCoreAttention};
+  cluster::DeviceShape shape = shape_of(round_gpu(), 1, 1);
+  const auto unit = [&] { return units_of(model, shape, {}, 2).blocks.front(); };
+  const model::BlockType& block = model.types.front();
+  const LocalBlock local = local_block(block, model.job, {}, 2);
+  const double output = local.tokens * local.core.heads * local.core.v_dim;
+  const UnitCost kept = unit();
+  shape.methods.scheduled = true;
+  const UnitCost dropped = unit();
+  CHECK(kept.activation_selective - dropped.activation_selective == Approx(local.element * output));
+  CHECK(kept.activation_none == dropped.activation_none);
+  CHECK(kept.recompute_selective == dropped.recompute_selective);
+  shape.methods.output_again = true;
+  const UnitCost again = unit();
+  CHECK(dropped.activation_selective - again.activation_selective == Approx(local.element * local.rows * local.hidden));
+  const DeviceRates rates = device_rates(shape.device, model.job);
+  const double product =
+      linear_seconds(local.tokens, local.core.heads * local.core.v_dim, local.hidden, 1, local.element,
+                     static_cast<double>(model.job.gradient_bytes), rates.matrix, rates, {})
+          .forward;
+  CHECK(again.recompute_selective - dropped.recompute_selective == Approx(product));
+}
+
 TEST_CASE("recompute that stops early leaves out the last product of a dense feed-forward") {
   model::Model model = small_model(1);
   model.job.recompute_modules = {model::RecomputeModule::kFeedForward};

@@ -101,7 +101,7 @@ Passes attention_core(const Context& c) {
 /// Q, K and V out of the norm's output; for latent attention the up-projections apart, because they can be recomputed.
 struct Projection {
   Passes all;
-  double up_forward = 0;
+  Passes up;
 };
 
 Projection query_key_value(const Context& c) {
@@ -126,7 +126,7 @@ Projection query_key_value(const Context& c) {
   out.all += stream(c, c.local.rows * a.kv_lora_rank, kNormForward, kNormBackward);
   up += normed_linear(c, tokens, a.kv_lora_rank, core.heads * (a.qk_nope_head_dim + core.v_dim));
   out.all += up;
-  out.up_forward = up.forward;
+  out.up = up;
   return out;
 }
 
@@ -172,8 +172,8 @@ Passes adapters(const Context& c, bool of_attention) {
 
 /// Of what mixes the tokens of the block, what counts beside its compute.
 struct MixerTime {
-  Passes core;           ///< attention itself: exchanges of keys and values hide under it
-  double latent_up = 0;  ///< forward, of the projections of compressed vectors
+  Passes core;       ///< attention itself: exchanges of keys and values hide under it
+  Passes latent_up;  ///< projections of compressed vectors
 };
 
 MixerTime add_attention(const Context& c, Passes& compute) {
@@ -190,7 +190,7 @@ MixerTime add_attention(const Context& c, Passes& compute) {
   const double attended = c.local.tokens * core.heads * core.v_dim;
   if (attention.output_gate) compute += stream(c, attended, kGatedForward, kGatedBackward);
   compute += linear(c, c.local.tokens, core.heads * core.v_dim, c.local.hidden);
-  return {attend, projection.up_forward};
+  return {attend, projection.up};
 }
 
 MixerTime add_mixer(const Context& c, Passes& compute) {
@@ -331,35 +331,40 @@ double unread_seconds(const Context& c, const model::Job& job) {
   return product + c.exchanges.seconds(last, bytes, c.exchanges.groups.tensor);
 }
 
-/// Forward, of attention's output projection where it is run again beside the core.
-double output_again_seconds(const Context& c) {
-  if (!c.exchanges.shape.methods.output_again || !c.block.attends()) return 0;
-  return linear(c, c.local.tokens, c.local.core.heads * c.local.core.v_dim, c.local.hidden).forward;
+/// Single operators that selective recompute runs again: their forward passes.
+Passes operators_again(const Context& c, const MixerTime& mixer, const model::RecomputeModules& again) {
+  using model::RecomputeModule;
+  Passes operators;
+  if (again.has(RecomputeModule::kNorms)) {
+    const int norms = c.block.parallel_attention && c.block.norms == 1 ? 1 : c.local.parts;
+    for (int i = 0; i < norms; ++i) operators += stream(c, c.local.rows * c.local.hidden, kNormForward, 0);
+  }
+  if (again.has(RecomputeModule::kCoreAttention)) {
+    operators += mixer.core;
+    if (c.exchanges.shape.methods.output_again && c.block.attends()) {
+      operators += linear(c, c.local.tokens, c.local.core.heads * c.local.core.v_dim, c.local.hidden);
+    }
+  }
+  if (again.has(RecomputeModule::kLatentUp)) operators += mixer.latent_up;
+  const bool whole_experts = again.has(RecomputeModule::kExperts);
+  if (again.has(RecomputeModule::kExpertActivation) && !whole_experts) operators += expert_activation(c);
+  return operators;
 }
 
-/// What selective recompute runs again.
-double selective_seconds(const Context& c, const MixerTime& mixer, const Passes& routed, const ExpertExchange& exchange,
-                         const model::Job& job) {
+/// Seconds of the feed-forwards that selective recompute runs again.
+double feed_forwards_again(const Context& c, const Passes& routed, const ExpertExchange& exchange,
+                           const model::RecomputeModules& again, const model::Job& job) {
   using model::RecomputeModule;
-  const model::RecomputeModules again = model::recomputed_modules(c.block, job);
   double seconds = 0;
-  if (again.has(RecomputeModule::kNorms)) {
-    const double norms = c.block.parallel_attention && c.block.norms == 1 ? 1 : c.local.parts;
-    seconds += norms * stream(c, c.local.rows * c.local.hidden, kNormForward, 0).forward;
-  }
-  if (again.has(RecomputeModule::kCoreAttention)) seconds += mixer.core.forward + output_again_seconds(c);
-  if (again.has(RecomputeModule::kLatentUp)) seconds += mixer.latent_up;
   if (again.has(RecomputeModule::kFeedForward)) {
     seconds += std::max(0.0, dense_seconds(c, c.local.dense, job) - unread_seconds(c, job));
   }
+  if (again.has(RecomputeModule::kExperts) || again.has(RecomputeModule::kSharedExperts)) {
+    seconds += dense_seconds(c, c.local.shared, job);
+  }
   if (again.has(RecomputeModule::kExperts)) {
-    return seconds + dense_seconds(c, c.local.shared, job) + expert_seconds(c, routed, job) + exchange.routes +
-           exchange.tensor;
+    seconds += expert_seconds(c, routed, job) + exchange.routes + exchange.tensor;
   }
-  if (again.has(RecomputeModule::kExpertActivation)) {
-    seconds += expert_activation(c).forward;
-  }
-  if (again.has(RecomputeModule::kSharedExperts)) seconds += dense_seconds(c, c.local.shared, job);
   return seconds;
 }
 
@@ -414,6 +419,16 @@ Passes host_bound_block(const Passes& rest, const Passes& routed, const Context&
   return all;
 }
 
+/// How much longer backward takes with these operators in it: as long as they do, or, where the device waits for the
+/// host, as long as that takes to issue them.
+double longer_backward(const Passes& rest, const Passes& routed, const Passes& operators, const Context& c,
+                       const model::Job& job) {
+  Passes with = rest;
+  with.backward += operators.forward;
+  with.backward_kernels += operators.forward_kernels;
+  return host_bound_block(with, routed, c, job).backward - host_bound_block(rest, routed, c, job).backward;
+}
+
 double vocabulary_width(const model::Model& model) {
   return static_cast<double>(model.embedding_projection > 0 ? model.embedding_projection : model.hidden);
 }
@@ -465,7 +480,9 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
 
   const int regions = (block.mixes() ? 1 : 0) + (columns > 0 && !block.parallel_attention ? 1 : 0);
   const ExpertExchange experts_exchange = block.feed_forward.is_moe() ? expert_exchange(c, job) : ExpertExchange{};
-  time.selective_compute = selective_seconds(c, mixer, routed, experts_exchange, job);
+  const model::RecomputeModules again = model::recomputed_modules(block, job);
+  time.selective_compute = longer_backward(rest, routed, operators_again(c, mixer, again), c, job) +
+                           feed_forwards_again(c, routed, experts_exchange, again, job);
   time.unread = unread_seconds(c, job);
   const double tensor = regions * tensor_exchange(c) + experts_exchange.tensor;
   const Passes travel = context_exchange(c);

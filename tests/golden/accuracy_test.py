@@ -71,6 +71,15 @@ def known_runs_problems(tangram, measurements):
             yield f"{name}: with ten runs of each family known {known:.4f}, predicted {predicted:.4f}, at most {KNOWN_RUNS[name]}"
 
 
+def option_problems(tangram, root):
+    """The manual's table of what options bring is that of today."""
+    done = subprocess.run([root / "scripts" / "option_effects", "--binary", tangram], capture_output=True, text=True, timeout=300)
+    if done.returncode != 0:
+        sys.exit(f"exit {done.returncode}\n{done.stderr}")
+    if done.stdout not in (root / "apps" / "tangram" / "manual" / "predictions.md").read_text(encoding="utf-8"):
+        yield f"predictions.md has another table of options than:\n{done.stdout}"
+
+
 def problems(report):
     time = group(report, "grade", "A and A-")["time"]
     for name, bar in (TIME_BARS | TIME_MISSES).items():
@@ -94,6 +103,7 @@ def main():
     measurements = configs / "measurements"
     found = list(problems(run(tangram, "accuracy", measurements / "validation.json")))
     found += known_runs_problems(tangram, measurements)
+    found += option_problems(tangram, configs.resolve().parent)
     missed = sorted([*(MISSES | TIME_MISSES), "runs known"])
     print("\n".join(found) or "every bar is met, known misses aside: " + ", ".join(missed))
     return 1 if found else 0

@@ -419,16 +419,6 @@ Passes host_bound_block(const Passes& rest, const Passes& routed, const Context&
   return all;
 }
 
-/// How much longer backward takes with these operators in it: as long as they do, or, where the device waits for the
-/// host, as long as that takes to issue them.
-double longer_backward(const Passes& rest, const Passes& routed, const Passes& operators, const Context& c,
-                       const model::Job& job) {
-  Passes with = rest;
-  with.backward += operators.forward;
-  with.backward_kernels += operators.forward_kernels;
-  return host_bound_block(with, routed, c, job).backward - host_bound_block(rest, routed, c, job).backward;
-}
-
 double vocabulary_width(const model::Model& model) {
   return static_cast<double>(model.embedding_projection > 0 ? model.embedding_projection : model.hidden);
 }
@@ -481,8 +471,8 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   const int regions = (block.mixes() ? 1 : 0) + (columns > 0 && !block.parallel_attention ? 1 : 0);
   const ExpertExchange experts_exchange = block.feed_forward.is_moe() ? expert_exchange(c, job) : ExpertExchange{};
   const model::RecomputeModules again = model::recomputed_modules(block, job);
-  time.selective_compute = longer_backward(rest, routed, operators_again(c, mixer, again), c, job) +
-                           feed_forwards_again(c, routed, experts_exchange, again, job);
+  time.selective_compute =
+      operators_again(c, mixer, again).forward + feed_forwards_again(c, routed, experts_exchange, again, job);
   time.unread = unread_seconds(c, job);
   const double tensor = regions * tensor_exchange(c) + experts_exchange.tensor;
   const Passes travel = context_exchange(c);

@@ -26,7 +26,7 @@ void find_tightest(const LaunchPlan& plan, const Recomputed& recomputed, CheckRe
   }
 }
 
-CheckReport judge(const LaunchPlan& plan, Findings& findings) {
+CheckReport judge(const LaunchPlan& plan, Findings& findings, Recomputed& recomputed) {
   CheckReport report;
   summarize(plan, report);
   if (!plan.plan_id.empty() && plan.plan_id != plan_digest(plan)) {
@@ -39,7 +39,7 @@ CheckReport judge(const LaunchPlan& plan, Findings& findings) {
   check_ranks(plan, findings);
   check_transfers(plan, findings);
   if (plan.colocated) check_colocated(plan, findings);
-  const Recomputed recomputed = check_costs(plan, findings);
+  recomputed = check_costs(plan, findings);
   report.closed_form = check_schedule(plan, recomputed, findings);
   find_tightest(plan, recomputed, report);
   check_provenance(plan, findings);
@@ -52,15 +52,18 @@ CheckReport judge(const LaunchPlan& plan, Findings& findings) {
 
 CheckReport check(const LaunchPlan& plan) {
   Findings findings;
-  CheckReport report = judge(plan, findings);
+  Recomputed recomputed;
+  CheckReport report = judge(plan, findings, recomputed);
   report.violations = std::move(findings).take();
   return report;
 }
 
 CheckReport check(const LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model* model) {
   Findings findings;
-  CheckReport report = judge(plan, findings);
+  Recomputed recomputed;
+  CheckReport report = judge(plan, findings, recomputed);
   check_against(plan, fleet, model, findings);
+  if (report.followable) check_crossing(plan, recomputed, fleet, findings);
   report.violations = std::move(findings).take();
   return report;
 }

@@ -219,6 +219,7 @@ RecomputedPart recompute(const LaunchPlan& plan, const Stage& stage, const Part&
   p.forward = computed.forward;
   p.backward = computed.backward;
   p.gradient_sync = computed.gradient_sync;
+  recomputed.gradient_volume = computed.gradient_volume;
   p.optimizer_step = computed.optimizer_step;
   p.static_memory = computed.static_memory();
   p.transient = computed.transient;

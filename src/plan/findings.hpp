@@ -68,7 +68,8 @@ void check_transfers(const LaunchPlan& plan, Findings& findings);
 struct RecomputedPart {
   bool known = false;  ///< false: degrees the cost model refuses; the written figures stand in
   PartPrediction predicted;
-  EncoderPrediction encoders = {};  ///< colocated ones
+  EncoderPrediction encoders = {};   ///< colocated ones
+  Bytes gradient_volume = Bytes(0);  ///< of the whole stage, what replicas exchange
 };
 using Recomputed = std::vector<std::vector<RecomputedPart>>;  ///< [stage][part]
 
@@ -130,5 +131,10 @@ void check_targets(const LaunchPlan& plan, Findings& findings);
 
 /// Hosts, GPUs, links and the model against what they really are.
 void check_against(const LaunchPlan& plan, const cluster::Fleet& fleet, const model::Model* model, Findings& findings);
+
+/// Gradients that replicas exchange across hosts take as long as the fleet's networks need, at least. Pipelines that
+/// are cut alike; the network counts as if it were there for these replicas alone. O(parts x hosts^2).
+void check_crossing(const LaunchPlan& plan, const Recomputed& recomputed, const cluster::Fleet& fleet,
+                    Findings& findings);
 
 }  // namespace tangram::plan

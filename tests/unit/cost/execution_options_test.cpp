@@ -240,24 +240,6 @@ TEST_CASE("selective recompute runs the job's modules again") {
   CHECK(again(moe, {kExperts}, 2) > 0.5 * again(moe, {kExperts}));
 }
 
-TEST_CASE("the host issues what selective recompute runs again") {
-  using enum model::RecomputeModule;
-  const auto again_with = [](Nanoseconds issue) {
-    model::Job job;
-    job.recompute_modules = {kNorms};
-    cluster::GpuType gpu = round_gpu();
-    gpu.compute.host_issue = issue;
-    return block_time(dense_block(), job, {}, 1, shape_of(gpu, 1, 1));
-  };
-  const BlockTime fast = again_with(0_ns);
-  const BlockTime slow = again_with(1'000'000_ns);
-  const DeviceRates rates = device_rates(round_gpu(), DType::kBf16);
-  const double norm = streaming_seconds(512.0 * 1024 * 2 * 2, rates);  // read and written
-  CHECK(fast.selective_compute == Approx(2 * norm));
-  CHECK(slow.selective_compute == Approx(2 * 1e-3));
-  CHECK(slow.compute.backward > 10 * fast.compute.backward);
-}
-
 TEST_CASE("biases of experts are weighed and added behind their second product, by kernels of their own") {
   // One sample of 512 tokens, two experts each: 1024 rows of 1024 values of 2 bytes, moved 6 and 8 times.
   model::BlockType block = expert_block();

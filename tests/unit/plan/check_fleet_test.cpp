@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <functional>
 
 #include "support/catch.hpp"
@@ -23,6 +24,32 @@ TEST_CASE("a plan holds on the fleet and the model it was made for") {
   const LaunchPlan plan = good_plan(world);
   CHECK(codes(check(plan, world.fleet, &world.model)).empty());
   CHECK(codes(check(plan, world.fleet, nullptr)).empty());
+}
+
+TEST_CASE("replicas on several hosts do not exchange gradients faster than the fleet's networks") {
+  World world = make_world();
+  const compose::Composition composition = make_composition(world, 2, 4, 8, {{8, {{0, 4, 4, strategy(2, 1, 2)}}}});
+  const Nanoseconds crossing = composition.stages[0].crossing;
+  REQUIRE(crossing > Nanoseconds(0));
+  const LaunchPlan plan = make_plan(world, composition);
+  const auto on_one_host = [](const LaunchPlan& p) {
+    return std::ranges::all_of(p.ranks, [&](const Rank& rank) { return rank.host == p.ranks.front().host; });
+  };
+  const auto found = [&](const LaunchPlan& p) {
+    return codes(check(p, world.fleet, &world.model)).find("sync-better-than-fleet") != std::string::npos;
+  };
+  CHECK_FALSE(found(plan));
+  LaunchPlan fast = plan;
+  for (Stage& stage : fast.stages) {
+    for (Part& part : stage.parts) part.predicted.gradient_sync -= crossing;
+  }
+  CHECK(found(fast) != on_one_host(plan));
+  LaunchPlan apart = fast;
+  for (Rank& rank : apart.ranks) rank.host = world.fleet.nodes[rank.replica == 0 ? 0 : 1].name;
+  CHECK(found(apart));
+  // Of what no network can say nothing is said.
+  for (Rank& rank : fast.ranks) rank.host = world.fleet.nodes[0].name;
+  CHECK_FALSE(found(fast));
 }
 
 TEST_CASE("a plan for another fleet or model is found out") {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "support/interleaved.hpp"
+#include "tangram/compose/links.hpp"
 #include "tangram/model/slice.hpp"
 
 namespace tangram::plan::example {
@@ -199,6 +200,16 @@ cost::Strategy strategy(int tp, int cp, int dp, int ep, int etp, int zero) {
   return result;
 }
 
+/// Replicas and parts meet over the level's links; ends of a tied embedding do not.
+Nanoseconds crossing_of(const World& world, int replicas, const StageSpec& spec, const compose::StageChoice& stage) {
+  std::vector<compose::Placement> placements;
+  for (const PartSpec& part : spec.parts) placements.push_back({.island_class = part.island_class, .gpus = part.gpus});
+  model::SliceSignature slice = model::signature(world.model, stage.first, stage.last);
+  slice.tied_elsewhere = false;
+  return compose::crossing_sync(world.model, world.level, replicas, compose::reaches_of(world.level).front(),
+                                placements, slice, stage.parts.front().plan.cost.gradient_volume);
+}
+
 compose::Composition make_composition(World& world, int replicas, std::int64_t microbatch, std::int64_t microbatches,
                                       const std::vector<StageSpec>& stages) {
   world.model.job.global_batch = replicas * microbatch * microbatches;
@@ -219,7 +230,12 @@ compose::Composition make_composition(World& world, int replicas, std::int64_t m
       stage.T = std::max(stage.T, time);
       stage.F = std::max(stage.F, cost.forward);
       stage.o = std::max(stage.o, cost.optimizer_step);
-      stage.A = std::max(stage.A, time + cost::exposed_sync(cost.gradient_sync, cost.backward));
+    }
+    stage.crossing = crossing_of(world, replicas, spec, stage);
+    for (const compose::PartChoice& part : stage.parts) {
+      const auto& cost = part.plan.cost;
+      stage.A = std::max(stage.A, cost.forward + cost.backward +
+                                      cost::exposed_sync(cost.gradient_sync + stage.crossing, cost.backward));
     }
     if (!composition.stages.empty()) {
       price_boundary(world, composition.stages.back(), stage,

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "inputs.hpp"
+#include "table.hpp"
 #include "tangram/accuracy/report.hpp"
 #include "tangram/base/problem.hpp"
 #include "tangram/planner/checked_plan.hpp"
@@ -22,6 +23,9 @@ std::string name_of(const accuracy::Measurement& measurement, std::size_t number
   if (!measurement.id.empty()) return measurement.id;
   return measurement.plan.empty() ? fmt::format("run {}", number) : measurement.plan;
 }
+
+/// Farther from its prediction than this a run is a slip: of the unit, of the file that is named.
+constexpr double kFarthest = 10;
 
 /// Runs of one file, or of several.
 class Collector {
@@ -66,7 +70,7 @@ class Collector {
     const accuracy::Line line = std::move(accuracy::judge(std::move(one), devices_, profiles_).front());
     if (!line.reason.empty()) return leave_out(name, line.reason);
     if (!line.timed()) return leave_out(name, "it has no iter_time_s");
-    result_.runs.push_back(accuracy::run_of(line, name));
+    add(accuracy::run_of(line, name));
   }
 
   void add_plan(const std::string& name, const accuracy::Measurement& measurement, const std::string& file) {
@@ -79,7 +83,17 @@ class Collector {
     }
     if (const Diagnostics wrong = planner::mistakes_in(*plan, path); !wrong.empty()) return note_mistakes(wrong);
     if (!(measurement.iteration_s > 0)) return leave_out(name, "it has no iter_time_s");
-    result_.runs.push_back(planner::run_of(*plan, name, measurement.family, measurement.iteration_s));
+    add(planner::run_of(*plan, name, measurement.family, measurement.iteration_s));
+  }
+
+  void add(discrepancy::Run run) {
+    const double ratio = run.measured_s / run.predicted_s;
+    if (ratio < 1 / kFarthest || ratio > kFarthest) {
+      return leave_out(run.name,
+                       fmt::format("it took {:.3g} times what is predicted, {}: look at its unit, and at what it ran",
+                                   ratio, people_time(run.predicted_s)));
+    }
+    result_.runs.push_back(std::move(run));
   }
 
   void note_mistakes(const Diagnostics& wrong) { mistakes_.insert(mistakes_.end(), wrong.begin(), wrong.end()); }

@@ -73,6 +73,7 @@ std::string option_beside_runs(const CalibrateArguments& arguments) {
   if (!arguments.plan.empty()) return "--plan";
   if (!arguments.gpu.empty()) return "--gpu";
   if (arguments.measured_only) return "--measured-only";
+  if (arguments.skip != CalibrateArguments{}.skip) return "--skip";
   return arguments.output.empty() ? "" : "--output";
 }
 

@@ -53,16 +53,14 @@
 //               Under XLA and torchtitan what backward does not read is left out (torch.utils.checkpoint without
 //               re-entrance stops early)
 //   compiled     XLA schedules the exchanges of MaxText and PaxML: ZeRO's lose what kernels beside them lose, no more
-//   offload     activations of so many layers as printed, of one stage (Megatron-Core's cpu_offloading_num_layers has
-//   no
+//   offload     activations of so many layers as printed, of one stage (Megatron-Core's cpu_offloading_num_layers has no
 //               pipelines): they travel beside passes, and those of one layer are on their way
-//   sharding    as printed (a group of one says that all of dp shards), else ZeRO-1 under Megatron-Bridge, as in all of
-//   its recipes. FSDP (ZeRO-3) inside a
-//               pipeline keeps parameters gathered and gradients whole until the last microbatch (torchtitan's
-//               default), as ZeRO-1 does; over as many data-parallel ranks as printed, neighbours, and the shards of
-//               gradients are all-reduced among such groups. Parameters of ZeRO-1 and 2 are gathered beside the next
-//               forward pass as printed (param_gather), and under NeMo and Megatron-Bridge, whose recipes say so, but
-//               not with MXFP8 in those of 2025
+//   sharding    as printed (a group of one says that all of dp shards), else ZeRO-1 under Megatron-Bridge, as in all
+//               of its recipes. FSDP (ZeRO-3) inside a pipeline keeps parameters gathered and gradients whole until
+//               the last microbatch (torchtitan's default), as ZeRO-1 does; over as many data-parallel ranks as
+//               printed, neighbours, and the shards of gradients are all-reduced among such groups. Parameters of
+//               ZeRO-1 and 2 are gathered beside the next forward pass as printed (param_gather), and under NeMo and
+//               Megatron-Bridge, whose recipes say so, but not with MXFP8 in those of 2025
 //   precision   the first that is printed. How values fit 8 bits as printed (delayed, current or tensorwise, block,
 //               rowwise, MX), tensorwise where Megatron-Bridge says fp8 alone, else delayed, Megatron-Core's default.
 //               Parameters are kept and gathered narrow in NeMo's and Megatron-Bridge's recipes and in MLPerf, but

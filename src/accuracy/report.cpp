@@ -26,8 +26,8 @@ std::vector<double> average_ranks(const std::vector<double>& values) {
   return ranks;
 }
 
-discrepancy::Traits traits_of(const Experiment& experiment) {
-  discrepancy::TraitsOfRun traits(experiment.model);
+discrepancy::Traits traits_of(const Experiment& experiment, const Measurement& measurement) {
+  discrepancy::TraitsOfRun traits(experiment.model, measurement.framework);
   for (const Stage& stage : experiment.stages) {
     for (const Part& part : stage.parts) traits.add(part.shape.device.name, part.degrees, part.samples);
   }
@@ -47,7 +47,7 @@ Line judge_one(Measurement measurement, std::span<const cluster::GpuType> device
   const auto prediction = predict(*experiment, profiles);
   if (prediction) {
     line.prediction = *prediction;
-    line.traits = traits_of(*experiment);
+    line.traits = traits_of(*experiment, line.measurement);
   } else {
     line.reason = prediction.error().front().message;
   }

@@ -30,8 +30,8 @@ double doublings_between(const std::array<double, kCount>& a, const std::array<d
 }
 
 double distance(const Traits& a, const Traits& b) {
-  const int kinds = int{a.parameters != b.parameters} + int{a.experts != b.experts} + int{a.precision != b.precision} +
-                    int{a.gpu_types != b.gpu_types};
+  const int kinds = int{a.parameters != b.parameters} + int{a.experts != b.experts} + int{a.software != b.software} +
+                    int{a.precision != b.precision} + int{a.gpu_types != b.gpu_types};
   return kPerDegree * doublings_between(degrees_of(a), degrees_of(b)) +
          kPerSize * doublings_between(sizes_of(a), sizes_of(b)) + kPerKind * kinds;
 }

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "tangram/discrepancy/discrepancy.hpp"
 
 namespace tangram::discrepancy {
 
-TraitsOfRun::TraitsOfRun(const model::Model& model) {
+TraitsOfRun::TraitsOfRun(const model::Model& model, std::string software) {
+  traits_.software = std::move(software);
   traits_.tp = traits_.cp = traits_.ep = traits_.tokens = traits_.gpus = 0;
   traits_.sequence = static_cast<double>(model.job.sequence_length);
   traits_.hidden = static_cast<double>(model.hidden);

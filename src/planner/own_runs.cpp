@@ -9,7 +9,7 @@ namespace tangram::planner {
 namespace {
 
 discrepancy::Traits traits_of(const plan::LaunchPlan& plan) {
-  discrepancy::TraitsOfRun traits(plan.model);
+  discrepancy::TraitsOfRun traits(plan.model, std::string(to_string(plan.runtime)));
   for (const plan::Stage& stage : plan.stages) {
     for (const plan::Part& part : stage.parts) {
       traits.add(at(plan.islands, part.island).device.name, part.strategy.degrees, part.samples);

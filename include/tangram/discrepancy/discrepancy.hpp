@@ -29,9 +29,9 @@ inline constexpr double kCommon = 0.05;  ///< standard deviations of the logarit
 inline constexpr double kOwn = 0.10;     ///< of what is a run's own,
 inline constexpr double kNoise = 0.02;   ///< of a run that is repeated.
 
-inline constexpr double kPerDegree = 0.2;       ///< rates: a doubling of tp, cp, ep or stages,
-inline constexpr double kPerSize = 0.10;        ///< of GPUs, tokens, microbatches or sizes of the model,
-inline constexpr double kPerKind = 0.7;         ///< another model, precision, other GPU types, experts or none.
+inline constexpr double kPerDegree = 0.2;  ///< rates: a doubling of tp, cp, ep or stages,
+inline constexpr double kPerSize = 0.10;   ///< of GPUs, tokens, microbatches or sizes of the model,
+inline constexpr double kPerKind = 0.7;    ///< another model, software, precision, other GPU types, experts or none.
 inline constexpr std::size_t kMostRuns = 4096;  ///< their covariances take 128 MiB
 
 /// What makes runs alike. Degrees of stages that differ are geometric means over the GPUs.
@@ -48,6 +48,7 @@ struct Traits {
   double blocks = 1;
   std::int64_t parameters = 0;  ///< another number: another model
   bool experts = false;
+  std::string software;  ///< runtime or trainer, as whoever fills this in calls it; empty: not known
   std::string precision;
   std::string gpu_types;  ///< in the order of names: "A100-40GB-SXM+V100-16GB"
 };
@@ -55,7 +56,7 @@ struct Traits {
 /// Collects the traits of a run, stage by stage.
 class TraitsOfRun {
  public:
-  explicit TraitsOfRun(const model::Model& model);
+  TraitsOfRun(const model::Model& model, std::string software);
   /// GPUs of one type that hold a stage, or a part of it; `samples` of a microbatch.
   void add(const std::string& gpu_type, const cost::Degrees& degrees, std::int64_t samples);
   [[nodiscard]] Traits of_pipelines(double stages, std::int64_t microbatches) const;

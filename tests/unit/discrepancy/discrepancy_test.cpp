@@ -24,6 +24,7 @@ Traits random_traits(std::mt19937_64& random) {
   }
   t.parameters = pick(random, 1, 2);
   t.experts = pick(random, 0, 1) == 1;
+  t.software = pick(random, 0, 1) == 1 ? "megatron" : "torch";
   t.precision = pick(random, 0, 1) == 1 ? "bf16" : "fp8";
   t.gpu_types = pick(random, 0, 1) == 1 ? "A" : "B";
   return t;
@@ -50,6 +51,7 @@ double covariance(const Traits& a, const Traits& b) {
                           doublings(a.hidden, b.hidden) + doublings(a.blocks, b.blocks));
   if (a.parameters != b.parameters) distance += kPerKind;
   if (a.experts != b.experts) distance += kPerKind;
+  if (a.software != b.software) distance += kPerKind;
   if (a.precision != b.precision) distance += kPerKind;
   if (a.gpu_types != b.gpu_types) distance += kPerKind;
   return kCommon * kCommon + kOwn * kOwn * std::exp(-distance);

@@ -28,7 +28,7 @@ cost::Degrees degrees(int tp, int dp) {
 }  // namespace
 
 TEST_CASE("degrees of unlike stages are geometric means over the GPUs", "[discrepancy]") {
-  TraitsOfRun run(four_blocks());
+  TraitsOfRun run(four_blocks(), "megatron");
   run.add("V100", degrees(8, 1), 4);
   run.add("A100", degrees(2, 4), 4);
   const Traits traits = run.of_pipelines(2, 16);
@@ -40,6 +40,7 @@ TEST_CASE("degrees of unlike stages are geometric means over the GPUs", "[discre
   CHECK(traits.microbatches == 16);
   CHECK(traits.gpu_types == "A100+V100");
   CHECK(traits.precision == "bf16");
+  CHECK(traits.software == "megatron");
   CHECK(traits.hidden == 512);
   CHECK(traits.blocks == 4);
   CHECK(traits.parameters == four_blocks().total_parameters());
@@ -47,7 +48,7 @@ TEST_CASE("degrees of unlike stages are geometric means over the GPUs", "[discre
 }
 
 TEST_CASE("a part without samples counts as one of a sample", "[discrepancy]") {
-  TraitsOfRun run(four_blocks());
+  TraitsOfRun run(four_blocks(), "megatron");
   run.add("A100", degrees(1, 2), 0);
   CHECK(run.of_pipelines(1, 1).tokens == Approx(1024));
 }

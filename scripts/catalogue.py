@@ -79,11 +79,28 @@ def split(figure):
     return key or "calibration", inner
 
 
-def accuracy(binary, dataset, gpus, scratch, options=()):
-    """Measurements as `tangram accuracy --json` judges them with these records of GPU types and options."""
+def read_rows(path):
+    """Of what `tangram accuracy` reads."""
+    try:
+        text = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        die(f"{path}: {error}")
+    rows = text.get("rows") if isinstance(text, dict) else text
+    if not isinstance(rows, list) or not all(isinstance(row, dict) and "id" in row for row in rows):
+        die(f"{path}: not a dataset: an array of objects, each with an \"id\"")
+    return rows
+
+
+def accuracy_with(binary, dataset, gpus, scratch, options=()):
+    """As accuracy(), with these records of GPU types in place of the program's."""
     file = Path(scratch) / "gpus.json"
     file.write_text(json.dumps({"schema": "tangram.gpus/1", "gpus": gpus}), encoding="utf-8")
-    command = [binary, "accuracy", str(dataset), "--gpus", str(file), *options, "--json"]
+    return accuracy(binary, dataset, ["--gpus", str(file), *options])
+
+
+def accuracy(binary, dataset, options=()):
+    """Measurements as `tangram accuracy --json` judges them."""
+    command = [binary, "accuracy", str(dataset), *options, "--json"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         die(f"tangram accuracy failed: {run.stderr or run.stdout}")

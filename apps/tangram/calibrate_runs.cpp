@@ -48,10 +48,10 @@ FamilyErrors family_errors(discrepancy::Family family) {
 
 // For people
 
-std::string error_text(double share) { return fmt::format("{:.1f}%", 100 * share); }
-
-Cell median_cell(const std::optional<accuracy::Errors>& errors) { return {errors ? error_text(errors->median) : "-"}; }
-Cell mean_cell(const std::optional<accuracy::Errors>& errors) { return {errors ? error_text(errors->mean) : "-"}; }
+Cell median_cell(const std::optional<accuracy::Errors>& errors) {
+  return {errors ? table_percent(errors->median) : "-"};
+}
+Cell mean_cell(const std::optional<accuracy::Errors>& errors) { return {errors ? table_percent(errors->mean) : "-"}; }
 
 std::string runs_table(const std::vector<FamilyErrors>& families, const Terminal& terminal) {
   Table table({{"run", false, 20},

@@ -35,7 +35,6 @@ Parameters parameters_of(AccuracyArguments& a) {
             /*list=*/true}}};
 }
 
-std::string share(double value) { return fmt::format("{:.1f}%", 100 * value); }
 std::string gibibytes(double bytes) { return fmt::format("{:.1f} GiB", bytes / (1024.0 * 1024.0 * 1024.0)); }
 
 std::string lines_table(const std::vector<accuracy::Line>& lines, const Terminal& terminal) {
@@ -81,14 +80,14 @@ std::string groups_table(const std::vector<accuracy::Group>& groups, const Termi
     table.add({{group.kind},
                {group.name},
                {fmt::format("{}", group.time.count)},
-               {timed ? share(group.time.median) : ""},
-               {timed ? share(group.time.mean) : ""},
-               {timed ? share(group.time.p90) : ""},
-               {timed ? share(group.time.largest) : ""},
+               {timed ? table_percent(group.time.median) : ""},
+               {timed ? table_percent(group.time.mean) : ""},
+               {timed ? table_percent(group.time.p90) : ""},
+               {timed ? table_percent(group.time.largest) : ""},
                {timed ? signed_percent(group.time.bias) : ""},
                {group.time.count >= 3 ? fmt::format("{:.2f}", group.spearman) : ""},
                {group.memory.count > 0 ? fmt::format("{}", group.memory.count) : ""},
-               {group.memory.count > 0 ? share(group.memory.median) : ""}});
+               {group.memory.count > 0 ? table_percent(group.memory.median) : ""}});
   }
   return table.render(terminal);
 }
@@ -109,7 +108,7 @@ std::string failures_table(const std::vector<accuracy::Line>& lines, const Termi
                {line.measurement.quality},
                {accuracy::parallelism_of(line.measurement)},
                {gibibytes(line.predicted_memory())},
-               {share(line.prediction.usable_share)},
+               {table_percent(line.prediction.usable_share)},
                {line.refused() ? "yes" : "no"}});
   }
   return any ? "\n" + table.render(terminal) : "";

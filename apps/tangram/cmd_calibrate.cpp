@@ -186,7 +186,7 @@ std::string rows_table(const std::vector<const calibrate::CalibratedRow*>& rows,
                {milliseconds(to_seconds(row->row().backward))},
                {milliseconds(row->modelled.backward)},
                {fmt::format("{:.2f}", row->ratio()), Style::kBold},
-               {fmt::format("{:.1f}%", 100 * row->spread)}});
+               {table_percent(row->spread)}});
   }
   return table.render(terminal);
 }

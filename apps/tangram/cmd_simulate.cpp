@@ -36,9 +36,7 @@ const plan::Stage& stage_of(const plan::LaunchPlan& plan, const simulate::StageU
   return plan.stage(at(at(plan.pipelines, use.pipeline).stages, use.stage));
 }
 
-std::string share(Nanoseconds part, Nanoseconds whole) {
-  return fmt::format("{:.1f}%", 100 * part.as_double() / whole.as_double());
-}
+std::string share(Nanoseconds part, Nanoseconds whole) { return table_percent(part.as_double() / whole.as_double()); }
 
 std::string for_people(const plan::LaunchPlan& plan, const simulate::Result& result, const Terminal& terminal) {
   Table table({{"pipeline", true},

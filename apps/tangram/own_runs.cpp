@@ -36,12 +36,13 @@ class Collector {
   void add_file(const std::string& path) {
     std::vector<accuracy::Measurement> measurements;
     take(load_measurements(path), measurements, mistakes_);
-    for (std::size_t i = 0; i < measurements.size(); ++i) {
-      const std::string name = name_of(measurements[i], i + 1);
-      if (measurements[i].plan.empty()) {
-        add_measurement(name, std::move(measurements[i]));
+    std::size_t number = 0;
+    for (const accuracy::Line& line : accuracy::judge(std::move(measurements), devices_, profiles_)) {
+      const std::string name = name_of(line.measurement, ++number);
+      if (line.measurement.plan.empty()) {
+        add_line(name, line);
       } else {
-        add_plan(name, measurements[i], path);
+        add_plan(name, line.measurement, path);
       }
     }
   }
@@ -64,10 +65,7 @@ class Collector {
   }
 
  private:
-  void add_measurement(const std::string& name, accuracy::Measurement measurement) {
-    std::vector<accuracy::Measurement> one;
-    one.push_back(std::move(measurement));
-    const accuracy::Line line = std::move(accuracy::judge(std::move(one), devices_, profiles_).front());
+  void add_line(const std::string& name, const accuracy::Line& line) {
     if (!line.reason.empty()) return leave_out(name, line.reason);
     if (!line.timed()) return leave_out(name, "it has no iter_time_s");
     add(accuracy::run_of(line, name));

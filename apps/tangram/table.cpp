@@ -173,6 +173,8 @@ std::string people_time(double seconds) {
 
 std::string people_percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
+std::string table_percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
+
 std::string signed_percent(double error) { return fmt::format("{:+.1f}%", 100 * error); }
 
 std::string people_bytes(Bytes bytes) {

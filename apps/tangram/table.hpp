@@ -61,6 +61,9 @@ class Table {
 /// Of a share: "12.3 %".
 [[nodiscard]] std::string people_percent(double share);
 
+/// Of a share, as narrow as cells want it: "12.3%".
+[[nodiscard]] std::string table_percent(double share);
+
 /// Of an error: "+12.3%".
 [[nodiscard]] std::string signed_percent(double error);
 

@@ -76,13 +76,19 @@ Passes activation(const Context& c, double values) {
                                     : stream(c, values, kPlainForward, kPlainBackward);
 }
 
-/// `input`: width of what it reads and gives.
-Passes feed_forward_part(const Context& c, double rows, double input, double width, double count = 1,
-                         InputFrom from = InputFrom::kOther) {
+/// `input`: width of what it reads and gives; `between`: of its products.
+Passes feed_forward_part(const Context& c, double rows, double input, double width, const Passes& between,
+                         double count = 1, InputFrom from = InputFrom::kOther) {
   Passes time = linear(c, rows, input, (c.block.feed_forward.gated ? 2 : 1) * width, count, from);
-  time += activation(c, count * rows * width);
+  time += between;
   time += linear(c, rows, width, input, count);
   return time;
+}
+
+/// Without experts, or shared by all tokens.
+Passes dense_part(const Context& c, double columns) {
+  const Passes between = activation(c, c.local.tokens * columns);
+  return feed_forward_part(c, c.local.tokens, c.local.hidden, columns, between, 1, InputFrom::kNorm);
 }
 
 /// What experts have between their products.
@@ -101,7 +107,7 @@ Passes attention_core(const Context& c) {
 /// Q, K and V out of the norm's output; for latent attention the up-projections apart, because they can be recomputed.
 struct Projection {
   Passes all;
-  Passes up;
+  double up_forward = 0;
 };
 
 Projection query_key_value(const Context& c) {
@@ -126,7 +132,7 @@ Projection query_key_value(const Context& c) {
   out.all += stream(c, c.local.rows * a.kv_lora_rank, kNormForward, kNormBackward);
   up += normed_linear(c, tokens, a.kv_lora_rank, core.heads * (a.qk_nope_head_dim + core.v_dim));
   out.all += up;
-  out.up = up;
+  out.up_forward = up.forward;
   return out;
 }
 
@@ -172,8 +178,8 @@ Passes adapters(const Context& c, bool of_attention) {
 
 /// Of what mixes the tokens of the block, what counts beside its compute.
 struct MixerTime {
-  Passes core;       ///< attention itself: exchanges of keys and values hide under it
-  Passes latent_up;  ///< projections of compressed vectors
+  Passes core;           ///< attention itself: exchanges of keys and values hide under it
+  double latent_up = 0;  ///< forward, of the projections of compressed vectors
 };
 
 MixerTime add_attention(const Context& c, Passes& compute) {
@@ -190,7 +196,7 @@ MixerTime add_attention(const Context& c, Passes& compute) {
   const double attended = c.local.tokens * core.heads * core.v_dim;
   if (attention.output_gate) compute += stream(c, attended, kGatedForward, kGatedBackward);
   compute += linear(c, c.local.tokens, core.heads * core.v_dim, c.local.hidden);
-  return {attend, projection.up};
+  return {attend, projection.up_forward};
 }
 
 MixerTime add_mixer(const Context& c, Passes& compute) {
@@ -204,11 +210,8 @@ MixerTime add_mixer(const Context& c, Passes& compute) {
 
 Passes expert_products(const Context& c) {
   const LocalBlock& l = c.local;
-  const double rows = l.expert_rows / l.experts;
-  Passes time = linear(c, rows, l.expert_input, (c.block.feed_forward.gated ? 2 : 1) * l.expert_width, l.experts);
-  time += expert_activation(c);
-  time += linear(c, rows, l.expert_width, l.expert_input, l.experts);
-  return time;
+  return feed_forward_part(c, l.expert_rows / l.experts, l.expert_input, l.expert_width, expert_activation(c),
+                           l.experts);
 }
 
 Passes wide_expert_products(Context c) {
@@ -314,7 +317,7 @@ double expert_seconds(const Context& c, const Passes& routed, const model::Job& 
 /// Forward, of a dense feed-forward part or of shared experts.
 double dense_seconds(const Context& c, double columns, const model::Job& job) {
   if (columns <= 0) return 0;
-  Passes part = feed_forward_part(c, c.local.tokens, c.local.hidden, columns, 1, InputFrom::kNorm);
+  Passes part = dense_part(c, columns);
   part += adapters(c, false);
   return host_bound(part, c.rates, job.blocking_launches).forward + tensor_exchange(c);
 }
@@ -331,40 +334,35 @@ double unread_seconds(const Context& c, const model::Job& job) {
   return product + c.exchanges.seconds(last, bytes, c.exchanges.groups.tensor);
 }
 
-/// Single operators that selective recompute runs again: their forward passes.
-Passes operators_again(const Context& c, const MixerTime& mixer, const model::RecomputeModules& again) {
-  using model::RecomputeModule;
-  Passes operators;
-  if (again.has(RecomputeModule::kNorms)) {
-    const int norms = c.block.parallel_attention && c.block.norms == 1 ? 1 : c.local.parts;
-    for (int i = 0; i < norms; ++i) operators += stream(c, c.local.rows * c.local.hidden, kNormForward, 0);
-  }
-  if (again.has(RecomputeModule::kCoreAttention)) {
-    operators += mixer.core;
-    if (c.exchanges.shape.methods.output_again && c.block.attends()) {
-      operators += linear(c, c.local.tokens, c.local.core.heads * c.local.core.v_dim, c.local.hidden);
-    }
-  }
-  if (again.has(RecomputeModule::kLatentUp)) operators += mixer.latent_up;
-  const bool whole_experts = again.has(RecomputeModule::kExperts);
-  if (again.has(RecomputeModule::kExpertActivation) && !whole_experts) operators += expert_activation(c);
-  return operators;
+/// Forward, of attention's output projection where it is run again beside the core.
+double output_again_seconds(const Context& c) {
+  if (!c.exchanges.shape.methods.output_again || !c.block.attends()) return 0;
+  return linear(c, c.local.tokens, c.local.core.heads * c.local.core.v_dim, c.local.hidden).forward;
 }
 
-/// Seconds of the feed-forwards that selective recompute runs again.
-double feed_forwards_again(const Context& c, const Passes& routed, const ExpertExchange& exchange,
-                           const model::RecomputeModules& again, const model::Job& job) {
+/// What selective recompute runs again.
+double selective_seconds(const Context& c, const MixerTime& mixer, const Passes& routed, const ExpertExchange& exchange,
+                         const model::Job& job) {
   using model::RecomputeModule;
+  const model::RecomputeModules again = model::recomputed_modules(c.block, job);
   double seconds = 0;
+  if (again.has(RecomputeModule::kNorms)) {
+    const double norms = c.block.parallel_attention && c.block.norms == 1 ? 1 : c.local.parts;
+    seconds += norms * stream(c, c.local.rows * c.local.hidden, kNormForward, 0).forward;
+  }
+  if (again.has(RecomputeModule::kCoreAttention)) seconds += mixer.core.forward + output_again_seconds(c);
+  if (again.has(RecomputeModule::kLatentUp)) seconds += mixer.latent_up;
   if (again.has(RecomputeModule::kFeedForward)) {
     seconds += std::max(0.0, dense_seconds(c, c.local.dense, job) - unread_seconds(c, job));
   }
-  if (again.has(RecomputeModule::kExperts) || again.has(RecomputeModule::kSharedExperts)) {
-    seconds += dense_seconds(c, c.local.shared, job);
-  }
   if (again.has(RecomputeModule::kExperts)) {
-    seconds += expert_seconds(c, routed, job) + exchange.routes + exchange.tensor;
+    return seconds + dense_seconds(c, c.local.shared, job) + expert_seconds(c, routed, job) + exchange.routes +
+           exchange.tensor;
   }
+  if (again.has(RecomputeModule::kExpertActivation)) {
+    seconds += expert_activation(c).forward;
+  }
+  if (again.has(RecomputeModule::kSharedExperts)) seconds += dense_seconds(c, c.local.shared, job);
   return seconds;
 }
 
@@ -460,7 +458,7 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   time.compute += residual_stream(c);
   const MixerTime mixer = add_mixer(c, time.compute);
   const double columns = c.local.dense + c.local.shared;
-  if (columns > 0) time.compute += feed_forward_part(c, c.local.tokens, c.local.hidden, columns, 1, InputFrom::kNorm);
+  if (columns > 0) time.compute += dense_part(c, columns);
   for (const bool of_attention : {true, false}) time.compute += adapters(c, of_attention);
   const Passes routed = block.feed_forward.is_moe() ? experts(c) : Passes{};
   const Passes rest = time.compute;
@@ -470,9 +468,7 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
 
   const int regions = (block.mixes() ? 1 : 0) + (columns > 0 && !block.parallel_attention ? 1 : 0);
   const ExpertExchange experts_exchange = block.feed_forward.is_moe() ? expert_exchange(c, job) : ExpertExchange{};
-  const model::RecomputeModules again = model::recomputed_modules(block, job);
-  time.selective_compute =
-      operators_again(c, mixer, again).forward + feed_forwards_again(c, routed, experts_exchange, again, job);
+  time.selective_compute = selective_seconds(c, mixer, routed, experts_exchange, job);
   time.unread = unread_seconds(c, job);
   const double tensor = regions * tensor_exchange(c) + experts_exchange.tensor;
   const Passes travel = context_exchange(c);

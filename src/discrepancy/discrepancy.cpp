@@ -59,21 +59,24 @@ Correction correction_of(double logarithm, double variance) {
   return {std::exp(logarithm), std::sqrt(std::max(variance, 0.0))};
 }
 
+/// Of measured over predicted.
+Eigen::VectorXd logarithms_of(const std::vector<Run>& runs) {
+  Eigen::VectorXd logarithms(static_cast<Eigen::Index>(runs.size()));
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    TANGRAM_ASSERT(runs[i].predicted_s > 0 && runs[i].measured_s > 0);
+    logarithms(static_cast<Eigen::Index>(i)) = std::log(runs[i].measured_s / runs[i].predicted_s);
+  }
+  return logarithms;
+}
+
 double expected_error(const Run& run, double ratio) { return run.predicted_s * ratio / run.measured_s - 1; }
 
 }  // namespace
 
 Discrepancy::Discrepancy(std::vector<Run> runs) : runs_(std::move(runs)) {
   TANGRAM_ASSERT(runs_.size() <= kMostRuns);
-  const auto count = static_cast<Eigen::Index>(runs_.size());
-  Eigen::VectorXd logarithms(count);
-  for (Eigen::Index i = 0; i < count; ++i) {
-    const Run& run = runs_[static_cast<std::size_t>(i)];
-    TANGRAM_ASSERT(run.predicted_s > 0 && run.measured_s > 0);
-    logarithms(i) = std::log(run.measured_s / run.predicted_s);
-  }
   const Eigen::LLT<Matrix> decomposition(covariances_of(runs_));  // positive definite: noise is on the diagonal
-  const Eigen::VectorXd weights = decomposition.solve(logarithms);
+  const Eigen::VectorXd weights = decomposition.solve(logarithms_of(runs_));
   const Matrix lower = decomposition.matrixL();
   weights_.assign(weights.data(), weights.data() + weights.size());
   cholesky_.assign(lower.data(), lower.data() + lower.size());
@@ -126,11 +129,16 @@ std::vector<Family> families_of(const std::vector<Run>& runs) {
 
 Validation leave_one_out(const std::vector<Run>& runs) {
   Validation errors;
+  if (runs.empty()) return errors;
+  const Eigen::LLT<Matrix> decomposition(covariances_of(runs));
+  const Eigen::VectorXd weights = decomposition.solve(logarithms_of(runs));
+  const Eigen::VectorXd precisions = decomposition.solve(Matrix::Identity(weights.size(), weights.size())).diagonal();
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    std::vector<Run> others = runs;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const auto place = static_cast<Eigen::Index>(i);
+    // The others expect the run's logarithm less this.
+    const double surprise = weights(place) / precisions(place);
     errors.before.push_back(expected_error(runs[i], 1));
-    errors.after.push_back(expected_error(runs[i], Discrepancy(std::move(others)).at(runs[i].traits).ratio));
+    errors.after.push_back(expected_error(runs[i], runs[i].measured_s / runs[i].predicted_s * std::exp(-surprise)));
   }
   return errors;
 }

@@ -89,11 +89,6 @@ void recompute_put_off(const LaunchPlan& plan, const Stage& stage, const cost::U
   p.put_off = cost.held;
 }
 
-/// What a part's synchronisation takes beside its own: with replicas, other parts, the far end of a tied embedding.
-std::int64_t crossing_of(const PartPrediction& written, const PartPrediction& computed) {
-  return written.gradient_sync.value() - computed.gradient_sync.value();
-}
-
 // A part's own synchronisation is recomputed; what crosses is as long as the plan says, for all parts of the stage the
 // same, and nothing where the stage has nobody to synchronise with. A part that ends early has at least what is exposed
 // of the stage.

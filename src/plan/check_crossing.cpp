@@ -2,7 +2,6 @@
 // it shorter than what is worked out here.
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <set>
 #include <string>
 
@@ -22,9 +21,7 @@ struct Holder {
 class CrossingJudge {
  public:
   CrossingJudge(const LaunchPlan& plan, const Recomputed& recomputed, const cluster::Fleet& fleet, Findings& findings)
-      : plan_(plan), recomputed_(recomputed), fleet_(fleet), findings_(findings) {
-    for (std::size_t i = 0; i < fleet.nodes.size(); ++i) node_[fleet.nodes[i].name] = i;
-  }
+      : plan_(plan), recomputed_(recomputed), fleet_(fleet), findings_(findings), nodes_(fleet) {}
 
   void judge() {
     if (!cuts_alike()) return;  // stages meet in groups of their own
@@ -51,8 +48,7 @@ class CrossingJudge {
   [[nodiscard]] Holder holder_of(const Part& part) const {
     Holder holder{{}, part.members};
     for (int i = 0; i < part.strategy.degrees.gpus(); ++i) {
-      const auto node = node_.find(plan_.rank(part, i).host);
-      if (node != node_.end()) holder.nodes.insert(node->second);
+      if (const auto node = nodes_.find(plan_.rank(part, i).host)) holder.nodes.insert(*node);
     }
     return holder;
   }
@@ -94,8 +90,7 @@ class CrossingJudge {
     const std::vector<RecomputedPart>& parts = at(recomputed_, stage.id);
     for (std::size_t p = 0; p < parts.size(); ++p) {
       if (!parts[p].known) continue;  // reported already
-      const std::int64_t crossing =
-          stage.parts[p].predicted.gradient_sync.value() - parts[p].predicted.gradient_sync.value();
+      const std::int64_t crossing = crossing_of(stage.parts[p].predicted, parts[p].predicted);
       const Nanoseconds least = cost::replica_sync(parts[p].gradient_volume, holders, link, members);
       if (Nanoseconds(crossing).as_double() >= least.as_double() * (1 - kRounding) - 1) continue;
       findings_.add("sync-better-than-fleet", at_part(stage.id, p),
@@ -109,7 +104,7 @@ class CrossingJudge {
   const Recomputed& recomputed_;
   const cluster::Fleet& fleet_;
   Findings& findings_;
-  std::map<std::string, std::size_t> node_;
+  NodesByHost nodes_;
 };
 
 }  // namespace

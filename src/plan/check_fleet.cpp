@@ -15,9 +15,7 @@ namespace {
 class FleetJudge {
  public:
   FleetJudge(const LaunchPlan& plan, const cluster::Fleet& fleet, Findings& findings)
-      : plan_(plan), fleet_(fleet), findings_(findings) {
-    for (std::size_t i = 0; i < fleet.nodes.size(); ++i) node_[fleet.nodes[i].name] = i;
-  }
+      : plan_(plan), fleet_(fleet), findings_(findings), nodes_(fleet) {}
 
   void judge() {
     if (plan_.fleet_gpus != fleet_.gpu_count()) {
@@ -33,11 +31,6 @@ class FleetJudge {
   }
 
  private:
-  std::optional<std::size_t> node_of(const std::string& host) const {
-    const auto found = node_.find(host);
-    return found == node_.end() ? std::nullopt : std::optional(found->second);
-  }
-
   /// The group that GPU `number` of a node belongs to, and its position there; groups count on.
   static std::optional<std::pair<std::size_t, int>> group_of(const cluster::Node& node, int number) {
     if (number < 0) return std::nullopt;
@@ -50,7 +43,7 @@ class FleetJudge {
 
   void devices(const PlanIsland& island) {
     for (const auto& entry : island.nodes) {
-      const auto node = node_of(entry.host);
+      const auto node = nodes_.find(entry.host);
       if (!node) {
         findings_.add("host-unknown", at_island(island.id), "the fleet has no host " + entry.host);
         continue;
@@ -100,8 +93,8 @@ class FleetJudge {
 
   /// The fleet's link between two GPUs; between nodes, of the whole node.
   std::optional<cluster::Link> real_link(const Rank& a, const Rank& b) const {
-    const auto node_a = node_of(a.host);
-    const auto node_b = node_of(b.host);
+    const auto node_a = nodes_.find(a.host);
+    const auto node_b = nodes_.find(b.host);
     if (!node_a || !node_b) return std::nullopt;
     if (*node_a != *node_b) return fleet_.between(*node_a, *node_b);
     const auto& node = fleet_.nodes[*node_a];
@@ -165,7 +158,7 @@ class FleetJudge {
   const LaunchPlan& plan_;
   const cluster::Fleet& fleet_;
   Findings& findings_;
-  std::map<std::string, std::size_t> node_;
+  NodesByHost nodes_;
 };
 
 /// The model with what planning chose: execution options that it leaves free, and the loss of the plan's runtime, which

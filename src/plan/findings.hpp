@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,6 +73,26 @@ struct RecomputedPart {
   Bytes gradient_volume = Bytes(0);  ///< of the whole stage, what replicas exchange
 };
 using Recomputed = std::vector<std::vector<RecomputedPart>>;  ///< [stage][part]
+
+/// What a part's synchronisation takes beside its own: with replicas, other parts, the far end of a tied embedding.
+[[nodiscard]] inline std::int64_t crossing_of(const PartPrediction& written, const PartPrediction& computed) {
+  return written.gradient_sync.value() - computed.gradient_sync.value();
+}
+
+/// The fleet's nodes by the names of hosts.
+class NodesByHost {
+ public:
+  explicit NodesByHost(const cluster::Fleet& fleet) {
+    for (std::size_t i = 0; i < fleet.nodes.size(); ++i) nodes_[fleet.nodes[i].name] = i;
+  }
+  [[nodiscard]] std::optional<std::size_t> find(const std::string& host) const {
+    const auto found = nodes_.find(host);
+    return found == nodes_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  std::map<std::string, std::size_t> nodes_;
+};
 
 /// The shape the part's ranks form on its island; a part that spills over several islands of a class sees the link
 /// between them.

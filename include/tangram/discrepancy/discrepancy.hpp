@@ -114,7 +114,7 @@ struct Validation {
   std::vector<double> after;   ///< with the correction by others
 };
 
-/// Each run in turn is expected by all others.
+/// Each run in turn is expected by all others (equation 5.12 of Rasmussen and Williams). O(runs^3), as one discrepancy.
 [[nodiscard]] Validation leave_one_out(const std::vector<Run>& runs);
 
 /// Every fold-th run, from each of the first `folds` ones on, corrects all others: a share of 1 / folds is known.

@@ -175,6 +175,20 @@ TEST_CASE("validation never lets a run correct itself", "[discrepancy]") {
   }
 }
 
+TEST_CASE("what the others expect is what a discrepancy of the others expects", "[discrepancy]") {
+  std::mt19937_64 random(6);
+  for (int i = 0; i < 200; ++i) {
+    const std::vector<Run> runs = random_runs(random, 12);
+    const Validation each = leave_one_out(runs);
+    for (std::size_t k = 0; k < runs.size(); ++k) {
+      std::vector<Run> others = runs;
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(k));
+      const double ratio = Discrepancy(others).at(runs[k].traits).ratio;
+      REQUIRE(each.after[k] == Approx(runs[k].predicted_s * ratio / runs[k].measured_s - 1).margin(1e-9));
+    }
+  }
+}
+
 TEST_CASE("families keep their order and that of their runs", "[discrepancy]") {
   std::vector<Run> runs(4);
   const char* const names[] = {"b", "a", "b", "a"};

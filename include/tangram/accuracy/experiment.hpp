@@ -53,8 +53,8 @@
 //               Under XLA and torchtitan what backward does not read is left out (torch.utils.checkpoint without
 //               re-entrance stops early)
 //   compiled     XLA schedules the exchanges of MaxText and PaxML: ZeRO's lose what kernels beside them lose, no more
-//   offload     activations of so many layers as printed, of one stage (Megatron-Core's cpu_offloading_num_layers has no
-//               pipelines): they travel beside passes, and those of one layer are on their way
+//   offload     activations of so many layers as printed, of one stage (Megatron-Core's cpu_offloading_num_layers has
+//               no pipelines): they travel beside passes, and those of one layer are on their way
 //   sharding    as printed (a group of one says that all of dp shards), else ZeRO-1 under Megatron-Bridge, as in all
 //               of its recipes. FSDP (ZeRO-3) inside a pipeline keeps parameters gathered and gradients whole until
 //               the last microbatch (torchtitan's default), as ZeRO-1 does; over as many data-parallel ranks as

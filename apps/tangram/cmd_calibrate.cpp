@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "calibrate_kernels.hpp"
 #include "calibrate_runs.hpp"
 #include "command.hpp"
 #include "inputs.hpp"
@@ -30,6 +31,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kTimings = "timings";
 constexpr std::string_view kMegatronLog = "megatron-log";
 constexpr std::string_view kRuns = "runs";
+constexpr std::string_view kKernels = "kernels";
 
 struct CalibrateArguments {
   std::vector<std::string> files;
@@ -43,19 +45,19 @@ struct CalibrateArguments {
 };
 
 std::vector<std::string> sources_of_times() {
-  return {std::string(kTimings), std::string(kMegatronLog), std::string(kRuns)};
+  return {std::string(kTimings), std::string(kMegatronLog), std::string(kRuns), std::string(kKernels)};
 }
 
 Parameters parameters_of(CalibrateArguments& a) {
-  return {
-      {{"TIMINGS", "what a run of a plan measured", &a.files}},
-      {{"from", "FORMAT", "what the files are: timings (default), megatron-log or runs", &a.from, sources_of_times()},
-       {"plan", "PLAN", "the plan that ran; megatron-log needs it", &a.plan},
-       {"gpu", "NAME", "only this GPU type", &a.gpu},
-       {"skip", "STEPS", "steps at the start of each run that warm up (default: 2)", &a.skip},
-       {"measured-only", "", "no rows for degrees and samples that were not timed", &a.measured_only},
-       {"summary", "", "with --from runs: show families only, not every run", &a.summary},
-       output_option("PATH", "write the profile to PATH; a folder where there are several GPU types", a.output)}};
+  return {{{"TIMINGS", "what a run of a plan measured", &a.files}},
+          {{"from", "FORMAT", "what the files are: timings (default), megatron-log, runs or kernels", &a.from,
+            sources_of_times()},
+           {"plan", "PLAN", "the plan that ran; megatron-log needs it", &a.plan},
+           {"gpu", "NAME", "only this GPU type", &a.gpu},
+           {"skip", "STEPS", "steps at the start of each run that warm up (default: 2)", &a.skip},
+           {"measured-only", "", "no rows for degrees and samples that were not timed", &a.measured_only},
+           {"summary", "", "with --from runs: show families only, not every run", &a.summary},
+           output_option("PATH", "write the profile to PATH; a folder where there are several GPU types", a.output)}};
 }
 
 // Arguments and inputs
@@ -68,8 +70,12 @@ std::optional<std::int64_t> steps_of(const std::string& text) {
   return whole && steps >= kSteps.min && steps <= kSteps.max ? std::optional(steps) : std::nullopt;
 }
 
-/// Runs make no profile.
-std::string option_beside_runs(const CalibrateArguments& arguments) {
+/// Runs and kernels make no profile.
+bool makes_profile(const CalibrateArguments& arguments) {
+  return arguments.from != kRuns && arguments.from != kKernels;
+}
+
+std::string option_of_profiles(const CalibrateArguments& arguments) {
   if (!arguments.plan.empty()) return "--plan";
   if (!arguments.gpu.empty()) return "--gpu";
   if (arguments.measured_only) return "--measured-only";
@@ -87,10 +93,12 @@ std::optional<Diagnostics> complaint(const CalibrateArguments& arguments) {
     return usage_mistake("missing-option", "--from megatron-log needs --plan PLAN",
                          "the log does not say which layers and which GPU a rank had; the plan that ran does");
   }
-  if (arguments.from == kRuns) {
-    if (const std::string option = option_beside_runs(arguments); !option.empty()) {
-      return usage_mistake("option-beside-runs", fmt::format("{} has no meaning with --from runs", option),
-                           "plan and accuracy take files of runs as they are: --own-runs FILES");
+  if (!makes_profile(arguments)) {
+    if (const std::string option = option_of_profiles(arguments); !option.empty()) {
+      return usage_mistake(
+          "option-without-profile", fmt::format("{} has no meaning with --from {}", option, arguments.from),
+          arguments.from == kRuns ? "plan and accuracy take files of runs as they are: --own-runs FILES"
+                                  : "times of kernels are shown beside the model, and nothing is written");
     }
   }
   if (arguments.summary && arguments.from != kRuns) {
@@ -312,6 +320,7 @@ ExitCode run_calibrate(const CalibrateArguments& arguments, const Context& conte
   const auto failed = [&](const Diagnostics& why) { return report(context.terminal, context.json, why); };
   if (const auto wrong = complaint(arguments)) return failed(*wrong);
   if (arguments.from == kRuns) return validate_runs(arguments.files, arguments.summary, context);
+  if (arguments.from == kKernels) return show_kernel_times(arguments.files, context);
   const auto inputs = load_inputs(arguments);
   if (!inputs) return failed(inputs.error());
   const auto timings = timings_of(arguments, *inputs);
@@ -338,6 +347,7 @@ Command calibrate_command() {
   tangram calibrate --from megatron-log train.log --plan plan.json -o a100.json
   tangram plan cluster.json model.yaml --profile a100.json
   tangram calibrate --from runs runs.json
+  tangram calibrate --from kernels nccl-tests.json
   tangram plan cluster.json model.yaml --own-runs runs.json
 )",
           .details = R"(Reads the times that ranks took for blocks, embedding and head while a plan ran,
@@ -362,6 +372,11 @@ runs are iteration times alone, of whole jobs: {"plan": "plan.json",
 "iter_time_s": 11.2}, or what tangram accuracy reads. The output shows how far
 predictions are from them, and how far they are once the other runs of the same
 family correct them, as plan --own-runs does. No profile is written.
+
+kernels are tables of single products, collectives, exchanges of tokens and
+copies (tangram schema kernel_times). The output shows how far the cost model is
+from each with the catalogue's figures, and with figures fitted to half of the
+rows from the other half. No profile is written.
 
 Manual: tangram help predictions
 )",

@@ -22,12 +22,11 @@ struct SchemaArguments {
 };
 
 Parameters parameters_of(SchemaArguments& a) {
-  return {
-      {{"NAME",
-        "cluster, model, profile, timings, launch_plan, measurements, serving_measurements, kernels, operator_times, "
-        "or a document of --json",
-        &a.name}},
-      {}};
+  return {{{"NAME",
+            "cluster, model, profile, timings, launch_plan, measurements, serving_measurements, kernels, kernel_times, "
+            "operator_times, or a document of --json",
+            &a.name}},
+          {}};
 }
 
 /// What a command prints is often meant by the command's name: "explain" for "explanation".
@@ -63,7 +62,8 @@ Command schema_command() {
   tangram schema replan
 )",
           .details = R"(Files: cluster, model, profile, timings (a line of them), measurements,
-serving_measurements, launch_plan, kernels (a kernel graph), operator_times.
+serving_measurements, launch_plan, kernels (a kernel graph), kernel_times,
+operator_times.
 Output of --json: accuracy, cache, calibration (calibrate), check, choices
 (plan --pareto), comparison (compare), conformance (parallelizers test), diff,
 disaggregation (disaggregate plan), disaggregation_adaptation (disaggregate
@@ -71,10 +71,10 @@ adapt), disaggregation_comparison (disaggregate compare),
 disaggregation_simulation (disaggregate simulate), disaggregation_verification
 (disaggregate verify), error, explanation (explain), export, gpu_list (gpus),
 init, inventory (cluster), islands, kernel_accuracy, kernel_analysis and
-kernel_check (kernels accuracy, analyze and check), own_runs (calibrate --from
-runs), parallelizers, planner_files (compare --write-inputs), replan (plan
---against), serving_accuracy (disaggregate accuracy), simulation (simulate),
-verification (verify), version.
+kernel_check (kernels accuracy, analyze and check), kernel_calibration and
+own_runs (calibrate --from kernels and runs), parallelizers, planner_files
+(compare --write-inputs), replan (plan --against), serving_accuracy
+(disaggregate accuracy), simulation (simulate), verification (verify), version.
 NAME is the one in a document's own "schema": "tangram.NAME/1".
 )",
           .bind = bound<SchemaArguments>(parameters_of, run_schema)};

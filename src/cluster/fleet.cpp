@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tangram/base/assert.hpp"
+#include "tangram/cluster/slowest.hpp"
 
 namespace tangram::cluster {
 
@@ -15,10 +16,6 @@ bool applies(const LinkRule& rule, const Node& a, const Node& b) {
   if (rule.same) return x->second == y->second && (rule.a.empty() || x->second == rule.a);
   if (rule.a.empty()) return x->second != y->second;
   return (x->second == rule.a && y->second == rule.b) || (x->second == rule.b && y->second == rule.a);
-}
-
-Link slower(const Link& a, const Link& b) {
-  return {std::min(a.bandwidth, b.bandwidth), std::max(a.latency, b.latency)};
 }
 
 }  // namespace
@@ -37,10 +34,10 @@ Link Fleet::between(std::size_t a, std::size_t b) const {
     const Link& link = measured[a * nodes.size() + b];
     if (link.bandwidth.value() > 0) return link;
   }
-  const Link cards = slower(nodes[a].network, nodes[b].network);
+  const Link cards = slower_of(nodes[a].network, nodes[b].network);
   const auto rule =
       std::find_if(rules.rbegin(), rules.rend(), [&](const LinkRule& r) { return applies(r, nodes[a], nodes[b]); });
-  return rule == rules.rend() ? cards : slower(cards, rule->link);
+  return rule == rules.rend() ? cards : slower_of(cards, rule->link);
 }
 
 }  // namespace tangram::cluster

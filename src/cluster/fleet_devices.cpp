@@ -58,7 +58,8 @@ void set_link_class(io::ObjectReader& reader, const std::string& word, DeviceGro
 }
 
 void read_link_numbers(io::ObjectReader numbers, DeviceGroup& group) {
-  const Link link = read_link(numbers, "bandwidth_gb_s", kGigabyte);
+  Link link = read_link(numbers, "bandwidth_gb_s", kGigabyte);
+  link.ramp = read_ramp(numbers, group.device.peer_link.ramp);
   const auto clique = static_cast<int>(numbers.integer_or("clique", group.count, {1, kMaxGpus}));
   if (numbers.valid() && group.count % clique != 0) {
     numbers.error_at("clique", "impossible",

@@ -12,7 +12,8 @@
 //             "type": "A100-80GB-SXM", "count": 8,
 //             "link": "nvlink",          // or "nvlink-pairs", "pcie", for AMD "xgmi"; or numbers per GPU, one
 //             direction:
-//                                        //   { "bandwidth_gb_s": 300, "latency_us": 3, "clique": 2 }
+//                                        //   { "bandwidth_gb_s": 300, "latency_us": 3, "clique": 2 }; "ramp_us",
+//                                        //   default: that of the type's peer_link
 //                                        // default: the type's fabric where it spans the node, else "pcie"
 //             "measured": {              // what was measured here, in place of the datasheet
 //               "gemm_tflops": 240,      // sustained by a large matrix product in 16 bit

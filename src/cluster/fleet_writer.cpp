@@ -40,13 +40,17 @@ class TypeKeys {
 
 Json network_to_json(const Link& link) { return link_to_json(link, "bandwidth_gbit_s", kGigabit); }
 
-Json bus_to_json(const Link& link) { return link_to_json(link, "bandwidth_gb_s", kGigabyte); }
+Json bus_to_json(const Link& link, Nanoseconds usual_ramp = Nanoseconds(0)) {
+  return link_to_json(link, "bandwidth_gb_s", kGigabyte, usual_ramp);
+}
 
 Json node_to_json(const Node& node, TypeKeys& keys) {
   Json result;
   result["name"] = node.name;
   for (const DeviceGroup& group : node.groups) {
-    Json entry{{"type", keys.key_of(group.device)}, {"count", group.count}, {"link", bus_to_json(group.link)}};
+    Json entry{{"type", keys.key_of(group.device)},
+               {"count", group.count},
+               {"link", bus_to_json(group.link, group.device.peer_link.ramp)}};
     entry["link"]["clique"] = group.clique;
     result["gpus"].push_back(std::move(entry));
   }

@@ -107,6 +107,7 @@ class RecordReader {
   void read_links(GpuType& type) {
     if (auto peer = reader_.object_if("peer_link")) {
       type.peer_link = read_link(*peer, "bandwidth_gb_s", kGigabyte);
+      type.peer_link.ramp = read_ramp(*peer, Nanoseconds(0));
       type.peer_reach = static_cast<int>(peer->integer_or("reach", 0, io::integer_limit("reach")));
       type.peer_pair =
           BytesPerSecond(peer->number_if("pair_gb_s", io::number_limit("pair_gb_s")).value_or(0) * kGigabyte);

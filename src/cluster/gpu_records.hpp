@@ -8,11 +8,12 @@
 //       "memory_gib": 80, "reserved_gib": 5.9,      // reserved: never given to a plan; default 1 + 5 % of the memory
 //       "memory_bandwidth_gb_s": 2039,
 //       "peak_tflops": { "fp32": 19.5, "tf32": 156, "fp16": 312, "bf16": 312, "fp8": 0 },  // dense; left out: 0, none
-//       "peer_link": { "bandwidth_gb_s": 300, "latency_us": 3, "reach": 2 },  // one direction; left out: none
+//       "peer_link": { "bandwidth_gb_s": 300, "latency_us": 0.5, "reach": 2 },  // one direction; left out: none
+//                    // "ramp_us", how long it takes for the bytes that bring collectives to half their bandwidth; or 0
 //                    // a mesh, no switch: "pair_gb_s", the part of bandwidth_gb_s that leads to one other GPU
 //       "pcie": { "bandwidth_gb_s": 32, "latency_us": 5 },                    // one direction
-//       "calibration": { "gemm_efficiency": 0.79, "attention_forward": 0.5, "attention_backward": 0.26,
-//                        "memory_efficiency": 0.72, "kernel_launch_us": 1, "host_issue_us": 70, "source": "...",
+//       "calibration": { "gemm_efficiency": 0.82, "attention_forward": 0.51, "attention_backward": 0.26,
+//                        "memory_efficiency": 0.71, "kernel_launch_us": 1, "host_issue_us": 70, "source": "...",
 //                        "fused_kernels": { "gemm_efficiency": 0.7, "fp8_efficiency": 0.64,
 //                                           "memory_efficiency": 0.85 },            // left out: not known
 //                        "native_attention": { "forward": 0.722, "backward": 0.627,   // left out: not known

@@ -29,8 +29,16 @@ Link read_link(io::ObjectReader& reader, std::string_view bandwidth_key, double 
   return link;
 }
 
-nlohmann::ordered_json link_to_json(const Link& link, const std::string& bandwidth_key, double unit) {
-  return {{bandwidth_key, in_units(link.bandwidth.value(), unit)}, {"latency_us", to_us(link.latency)}};
+Nanoseconds read_ramp(io::ObjectReader& reader, Nanoseconds usual) {
+  return from_us(reader.number_or("ramp_us", to_us(usual), io::number_limit("ramp_us")));
+}
+
+nlohmann::ordered_json link_to_json(const Link& link, const std::string& bandwidth_key, double unit,
+                                    Nanoseconds usual_ramp) {
+  nlohmann::ordered_json record{{bandwidth_key, in_units(link.bandwidth.value(), unit)},
+                                {"latency_us", to_us(link.latency)}};
+  if (link.ramp != usual_ramp) record["ramp_us"] = to_us(link.ramp);
+  return record;
 }
 
 }  // namespace tangram::cluster

@@ -34,6 +34,11 @@ inline constexpr io::NumberRange kPrice = io::number_limit("price_per_hour_usd")
 /// Reads `bandwidth_key` (in `unit` bytes/s) and latency_us, both required.
 [[nodiscard]] Link read_link(io::ObjectReader& reader, std::string_view bandwidth_key, double unit);
 
-[[nodiscard]] nlohmann::ordered_json link_to_json(const Link& link, const std::string& bandwidth_key, double unit);
+/// Reads ramp_us of a link between GPUs, which may be left out.
+[[nodiscard]] Nanoseconds read_ramp(io::ObjectReader& reader, Nanoseconds usual);
+
+/// With its ramp where that is not the usual one, which is what read_ramp takes for it.
+[[nodiscard]] nlohmann::ordered_json link_to_json(const Link& link, const std::string& bandwidth_key, double unit,
+                                                  Nanoseconds usual_ramp = Nanoseconds(0));
 
 }  // namespace tangram::cluster

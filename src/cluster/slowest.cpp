@@ -48,7 +48,7 @@ std::optional<FusedKernels> slower_kernels(const std::optional<FusedKernels>& a,
 }  // namespace
 
 Link slower_of(const Link& a, const Link& b) {
-  return {std::min(a.bandwidth, b.bandwidth), std::max(a.latency, b.latency)};
+  return {std::min(a.bandwidth, b.bandwidth), std::max(a.latency, b.latency), std::max(a.ramp, b.ramp)};
 }
 
 GpuType slower_of(const GpuType& a, const GpuType& b) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tangram/base/at.hpp"
+#include "tangram/cluster/slowest.hpp"
 #include "tangram/compose/links.hpp"
 #include "tangram/model/split.hpp"
 
@@ -28,12 +29,7 @@ Placement placement_of(const StageChoice& stage) {
 }
 
 void slow_link(std::optional<cluster::Link>& slowest, const cluster::Link& link) {
-  if (!slowest) {
-    slowest = link;
-    return;
-  }
-  slowest->bandwidth = std::min(slowest->bandwidth, link.bandwidth);
-  slowest->latency = std::max(slowest->latency, link.latency);
+  slowest = slowest ? slower_of(*slowest, link) : link;
 }
 
 /// Between the GPUs of one stage, per member: its own links.

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "tangram/cluster/slowest.hpp"
+
 namespace tangram::compose {
 
 namespace {
@@ -52,10 +54,7 @@ bool may_meet(const cluster::IslandClass& island_class, const Placement& a, cons
   return a.gpus + b.gpus <= island_class.gpus_per_member && !(is_known(a) && is_known(b));
 }
 
-void slow_down(cluster::Link& link, const cluster::Link& other) {
-  link.bandwidth = std::min(link.bandwidth, other.bandwidth);
-  link.latency = std::max(link.latency, other.latency);
-}
+void slow_down(cluster::Link& link, const cluster::Link& other) { link = slower_of(link, other); }
 
 }  // namespace
 

@@ -270,8 +270,10 @@ double dispatch(const Context& c, const model::Job& job) {
     return e.seconds(Collective::kAllToAll, l.element * l.expert_rows * l.expert_input / c.degrees.etp,
                      e.groups.expert);
   }
-  return job.routing_imbalance * dispatch_seconds(l.element * l.rows * l.expert_input,
-                                                  c.block.feed_forward.experts_per_token, e.groups.expert, e.shape);
+  const model::FeedForward& f = c.block.feed_forward;
+  const TokenChoice choice{static_cast<double>(f.experts_per_token), f.expert_groups, f.groups_per_token};
+  return job.routing_imbalance *
+         dispatch_seconds(l.element * l.rows * l.expert_input, choice, e.groups.expert, e.shape);
 }
 
 ExpertExchange expert_exchange(const Context& c, const model::Job& job) {

@@ -6,39 +6,55 @@
 namespace tangram::cost {
 namespace {
 
-/// One ring or tree: ranks, seconds per step, bytes/s per direction.
+/// One ring or tree: ranks, seconds per step, bytes/s per direction, seconds that the link's ramp is long.
 struct Tier {
   int ranks = 1;
   double alpha = 0;
   double rate = 0;
+  double ramp = 0;
+
+  [[nodiscard]] double others() const { return ranks - 1.0; }
 };
 
+/// What chunks add to `seconds` of a link at its full rate: the shorter the message, the more of it is the way there.
+double chunking(double seconds, const Tier& tier) { return std::sqrt(seconds * tier.ramp); }
+
+/// Seconds in which a rank's link moves the bytes of all others; of a rank alone, who needs no link, none.
+double moving(const Tier& tier, double bytes) {
+  return tier.ranks > 1 ? tier.others() / tier.ranks * bytes / tier.rate : 0;
+}
+
 double ring_half(const Tier& tier, double bytes) {  // all-gather or reduce-scatter
-  if (tier.ranks <= 1) return 0;
-  const double n = tier.ranks;
-  return (n - 1) * tier.alpha + (n - 1) / n * bytes / tier.rate;
+  const double seconds = moving(tier, bytes);
+  return tier.others() * tier.alpha + seconds + chunking(seconds, tier);
+}
+
+double ring_all_reduce(const Tier& tier, double bytes) {
+  const double seconds = moving(tier, bytes);
+  return 2 * (tier.others() * tier.alpha + seconds) + chunking(seconds, tier);
 }
 
 double tree_all_reduce(const Tier& tier, double bytes) {
   if (tier.ranks <= 1) return 0;
   int depth = 0;
   while ((1LL << depth) < tier.ranks) ++depth;
-  return 2.0 * depth * tier.alpha + 2 * bytes / tier.rate;
+  const double seconds = bytes / tier.rate;
+  return 2 * (depth * tier.alpha + seconds) + chunking(seconds, tier);
 }
 
 double all_reduce(const Tier& tier, double bytes) {
-  return std::min(2 * ring_half(tier, bytes), tree_all_reduce(tier, bytes));
+  return std::min(ring_all_reduce(tier, bytes), tree_all_reduce(tier, bytes));
 }
 
 Tier inside_tier(const Group& group, const cluster::DeviceShape& shape) {
   const BytesPerSecond rate = cluster::bandwidth_among(shape.device, shape.intra, group.inside);
-  return {group.inside, to_seconds(shape.intra.latency), rate.value() * kInsideShare};
+  return {group.inside, to_seconds(shape.intra.latency), rate.value() * kInsideShare, to_seconds(shape.intra.ramp)};
 }
 
 /// All members over the cards of each; `rate` is what one of the `sharing` groups gets.
 Tier network_tier(const Group& group, const cluster::DeviceShape& shape) {
-  return {group.members, to_seconds(shape.inter.latency),
-          shape.inter.bandwidth.value() * kNetworkShare / group.sharing};
+  return {group.members, to_seconds(shape.inter.latency), shape.inter.bandwidth.value() * kNetworkShare / group.sharing,
+          to_seconds(shape.inter.ramp)};
 }
 
 /// The collective cannot be split into one inside the members and one between them.
@@ -52,7 +68,7 @@ Tier flat_tier(const Group& group, const cluster::DeviceShape& shape) {
   const Tier network = network_tier(group, shape);
   if (group.members == 1) return inside;
   if (group.inside == 1) return network;
-  return {group.size(), std::max(inside.alpha, network.alpha), std::min(inside.rate, network.rate)};
+  return {group.size(), std::max(inside.alpha, network.alpha), std::min(inside.rate, network.rate), network.ramp};
 }
 
 double gather_or_scatter(double bytes, const Group& group, const cluster::DeviceShape& shape) {
@@ -85,12 +101,12 @@ double all_to_all(double bytes, const Group& group, const cluster::DeviceShape& 
   const double g = group.inside;
   const double out = n - g;  // ranks in other members
   const double network_bytes = group.members > 1 ? g * bytes * out / n / network.rate : 0;
-  const double direct_bytes = g > 1 ? bytes * (g - 1) / n / inside.rate : 0;
-  const double direct = (g - 1) * inside.alpha + out * network.alpha + std::max(direct_bytes, network_bytes);
+  const double inside_bytes = g > 1 ? bytes * (g - 1) / n / inside.rate : 0;
+  const double direct = (g - 1) * inside.alpha + out * network.alpha +
+                        std::max(inside_bytes + chunking(inside_bytes, inside), network_bytes);
   if (is_flat(group, shape)) return direct;
   // Two phases: to the right lane inside the member, then along the lanes; fewer messages, more bytes inside.
-  const double phased =
-      (g - 1) * inside.alpha + bytes * (g - 1) / g / inside.rate + (group.members - 1) * network.alpha + network_bytes;
+  const double phased = ring_half(inside, bytes) + (group.members - 1) * network.alpha + network_bytes;
   return std::min(direct, phased);
 }
 
@@ -105,17 +121,53 @@ double collective_seconds(Collective kind, double bytes, const Group& group, con
     case Collective::kReduceScatter: seconds = gather_or_scatter(bytes, group, shape); break;
     case Collective::kAllToAll: seconds = all_to_all(bytes, group, shape); break;
   }
-  return std::max(seconds, to_seconds(shape.device.compute.kernel_launch));
+  return kCollectiveCall + seconds;
 }
 
-double dispatch_seconds(double bytes, double copies, const Group& group, const cluster::DeviceShape& shape) {
+namespace {
+
+double choose(int n, int k) {
+  double ways = 1;
+  for (int i = 0; i < k; ++i) ways *= static_cast<double>(n - i) / (k - i);
+  return ways;
+}
+
+/// That a token goes to none of the experts of a place that holds `held` whole groups.
+double passes_groups(int held, const TokenChoice& choice) {
+  double passed = 0;
+  for (int chosen = 0; chosen <= std::min(held, choice.chosen_groups); ++chosen) {  // of the place's groups
+    const int elsewhere = choice.chosen_groups - chosen;
+    if (elsewhere > choice.groups - held) continue;
+    const double drawn =
+        choose(held, chosen) * choose(choice.groups - held, elsewhere) / choose(choice.groups, choice.chosen_groups);
+    passed += drawn * std::pow(1 - static_cast<double>(chosen) / choice.chosen_groups, choice.experts);
+  }
+  return passed;
+}
+
+/// The same of a place that holds a part of one group.
+double passes_part(double part, const TokenChoice& choice) {
+  const double drawn = static_cast<double>(choice.chosen_groups) / choice.groups;
+  return 1 - drawn + drawn * std::pow(1 - part / choice.chosen_groups, choice.experts);
+}
+
+}  // namespace
+
+double other_places(int places, const TokenChoice& choice) {
+  const bool whole = places <= choice.groups;
+  const double passed = whole ? passes_groups(choice.groups / places, choice)
+                              : passes_part(static_cast<double>(choice.groups) / places, choice);
+  return (places - 1) * (1 - passed);
+}
+
+double dispatch_seconds(double bytes, const TokenChoice& choice, const Group& group,
+                        const cluster::DeviceShape& shape) {
   if (group.size() <= 1 || !(bytes > 0)) return 0;
   const Tier inside = inside_tier(group, shape);
   const Tier network = dispatch_tier(group, shape);
-  // Of n places those other than one's own that `copies` draws reach.
-  const auto others = [&](double n) { return (n - 1) * (1 - std::pow(1 - 1 / n, copies)); };
-  const double to_gpus = bytes * others(group.size()) / inside.rate;
-  const double to_nodes = group.members > 1 ? group.inside * bytes * others(group.members) / network.rate : 0;
+  const double to_gpus = bytes * other_places(group.size(), choice) / inside.rate;
+  const double to_nodes =
+      group.members > 1 ? group.inside * bytes * other_places(group.members, choice) / network.rate : 0;
   const double latency = inside.alpha + (group.members > 1 ? network.alpha : 0);
   return std::max({latency + to_gpus, latency + to_nodes, to_seconds(shape.device.compute.kernel_launch)});
 }

@@ -25,16 +25,39 @@ Matrix softmax_rows(Matrix scores) {
   return scores;
 }
 
-/// Rows of the input for each expert: every row goes to the `chosen` with the highest gates.
-std::vector<std::vector<int>> route(const Matrix& gates, int chosen) {
+/// The numbers of the `chosen` highest scores; of equal ones the first.
+std::vector<int> highest(const std::vector<double>& scores, int chosen) {
+  std::vector<int> order(scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::partial_sort(order, order.begin() + chosen, [&](int a, int b) {
+    return at(scores, a) != at(scores, b) ? at(scores, a) > at(scores, b) : a < b;
+  });
+  order.resize(static_cast<std::size_t>(chosen));
+  return order;
+}
+
+/// Those of a row, without experts of other groups than the best ones, which are as good as their best expert (arXiv
+/// 2405.04434, section 2.2.2).
+std::vector<double> scores_of(const Matrix& gates, int row, const ExpertsWeights& weights) {
+  std::vector<double> scores(gates.row(row), gates.row(row) + gates.columns());
+  if (weights.chosen_groups == weights.groups) return scores;
+  const int each = gates.columns() / weights.groups;
+  std::vector<double> best;
+  for (int g = 0; g < weights.groups; ++g) {
+    best.push_back(*std::max_element(scores.begin() + g * each, scores.begin() + (g + 1) * each));
+  }
+  std::vector<double> allowed(scores.size(), -1);  // gates are not negative
+  for (const int g : highest(best, weights.chosen_groups)) {
+    std::copy_n(scores.begin() + g * each, each, allowed.begin() + g * each);
+  }
+  return allowed;
+}
+
+/// Rows of the input for each expert: every row goes to those with the highest gates.
+std::vector<std::vector<int>> route(const Matrix& gates, const ExpertsWeights& weights) {
   std::vector<std::vector<int>> rows(static_cast<std::size_t>(gates.columns()));
-  std::vector<int> order(static_cast<std::size_t>(gates.columns()));
   for (int i = 0; i < gates.rows(); ++i) {
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::partial_sort(order, order.begin() + chosen, [&](int a, int b) {
-      return gates.at(i, a) != gates.at(i, b) ? gates.at(i, a) > gates.at(i, b) : a < b;
-    });
-    for (int k = 0; k < chosen; ++k) at(rows, at(order, k)).push_back(i);
+    for (const int expert : highest(scores_of(gates, i, weights), weights.chosen)) at(rows, expert).push_back(i);
   }
   return rows;
 }
@@ -106,7 +129,7 @@ Task<std::vector<Matrix>> combine(const Place& place, const ExpertsWeights& weig
 
 Task<Matrix> experts(const Place& place, const ExpertsWeights& weights, Matrix input, KeptExperts& kept) {
   kept.gates = softmax_rows(product(input, weights.router->value));
-  kept.rows = route(kept.gates, weights.chosen);
+  kept.rows = route(kept.gates, weights);
   Contribution outgoing;
   const Matrix sent = weights.down != nullptr ? product(input, weights.down->value) : input;
   for (const auto& rows : kept.rows) outgoing.push_back(take_rows(sent, rows));

@@ -43,6 +43,8 @@ struct SmallBlock {
   int shared_hidden = 0;
   int experts = 0;
   int experts_per_token = 0;
+  int expert_groups = 1;  ///< neighbours; a token's experts are in the best of them
+  int groups_per_token = 1;
   int expert_hidden = 0;
   bool latent_experts = false;  ///< they read a narrower row, that a replicated projection makes
   bool parallel_attention = false;

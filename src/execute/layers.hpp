@@ -55,8 +55,10 @@ struct KeptAttention {
 
 /// Experts are split over ep, the width of each over expert-tp; the router is on every rank.
 struct ExpertsWeights {
-  int experts = 0;  ///< 0: none
-  int chosen = 0;   ///< per token
+  int experts = 0;        ///< 0: none
+  int chosen = 0;         ///< per token
+  int groups = 1;         ///< of neighbours
+  int chosen_groups = 1;  ///< that those of a token are in
   Parameter* router = nullptr;
   Parameter* down = nullptr;  ///< to the latent width that they work in, and back; null: they work in the block's
   Parameter* up = nullptr;

@@ -72,6 +72,11 @@ void set_feed_forward(SmallBlock& small, const model::FeedForward& from, const C
   small.experts = at_least(std::min(4, from.experts), common.ep);
   small.experts_per_token = std::min({2, from.experts_per_token, small.experts});
   small.expert_hidden = at_least(2, common.etp);
+  constexpr int kGroups = 2;  // of which one is chosen
+  const bool grouped = from.groups_per_token < from.expert_groups;
+  if (grouped && small.experts % kGroups == 0 && small.experts_per_token <= small.experts / kGroups) {
+    small.expert_groups = kGroups;
+  }
   small.latent_experts = from.latent_hidden > 0;
 }
 

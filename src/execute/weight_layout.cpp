@@ -166,6 +166,8 @@ ExpertsWeights WeightLayout::experts(const std::string& name, const SmallBlock& 
   ExpertsWeights weights;
   weights.experts = shape.experts;
   weights.chosen = shape.experts_per_token;
+  weights.groups = shape.expert_groups;
+  weights.chosen_groups = shape.groups_per_token;
   weights.router = replicated(name + " router", model.width, shape.experts, true);
   int width = model.width;
   if (shape.latent_experts) {

@@ -102,6 +102,9 @@ void add_experts(const model::Model& model, List& list) {
   list.flag_if(f.shared_gate, "moe-shared-expert-gate");
   // The bias corrects sigmoid scores (DeepSeek-V3, arXiv 2412.19437, section 2.1.2).
   if (f.router_bias) list.value("moe-router-score-function", "sigmoid").flag("moe-router-enable-expert-bias");
+  if (f.groups_per_token < f.expert_groups) {
+    list.value("moe-router-num-groups", f.expert_groups).value("moe-router-group-topk", f.groups_per_token);
+  }
   list.flag("moe-grouped-gemm");
 }
 

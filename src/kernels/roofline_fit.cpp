@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <utility>
+
+#include "tangram/base/compass_search.hpp"
 
 namespace tangram::kernels {
 namespace {
@@ -13,7 +17,6 @@ constexpr std::array kSteps{0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005};
 constexpr double kMostShare = 1.5;    // operands in a cache: more than the memory's own rate, but not at any rate
 constexpr double kLeastShare = 1e-3;  // kernels that reach less are not described by a roofline
 constexpr double kMostFloor = 1;      // seconds
-constexpr double kLeastGain = 1e-12;
 
 double mean_log_error(const Roofline& roofline, const std::vector<TimedWork>& rows, const cluster::GpuType& gpu,
                       DType dtype) {
@@ -22,6 +25,13 @@ double mean_log_error(const Roofline& roofline, const std::vector<TimedWork>& ro
     sum += std::abs(std::log(*roofline_seconds(roofline, row.work, gpu, dtype) / row.seconds));
   }
   return sum / static_cast<double>(rows.size());
+}
+
+/// A floor, then shares.
+bool is_possible(const std::vector<double>& figures) {
+  return figures.front() <= kMostFloor && std::all_of(figures.begin() + 1, figures.end(), [](double share) {
+           return share >= kLeastShare && share <= kMostShare;
+         });
 }
 
 std::vector<TimedWork> evenly_spaced(const std::vector<TimedWork>& rows) {
@@ -55,31 +65,16 @@ std::vector<double> errors_of(const Roofline& roofline, const std::vector<TimedW
 Roofline fitted(const std::vector<TimedWork>& rows, const cluster::GpuType& gpu, DType dtype,
                 std::optional<double> memory) {
   const std::vector<TimedWork> some = evenly_spaced(rows);
-  Roofline best = kStart;
-  if (memory) best.memory = *memory;
-  double error = mean_log_error(best, some, gpu, dtype);
-  const auto improves = [&](double Roofline::* share, double factor) {
-    Roofline changed = best;
-    changed.*share *= factor;
-    const bool is_floor = share == &Roofline::floor;
-    if (changed.*share > (is_floor ? kMostFloor : kMostShare) || (!is_floor && changed.*share < kLeastShare))
-      return false;
-    const double now = mean_log_error(changed, some, gpu, dtype);
-    if (now >= error - kLeastGain) return false;
-    best = changed;
-    error = now;
-    return true;
+  const auto roofline_of = [&](const std::vector<double>& figures) {
+    return Roofline{figures[0], figures[1], memory ? *memory : figures[2]};
   };
-  for (const double step : kSteps) {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (double Roofline::* share : {&Roofline::floor, &Roofline::compute, &Roofline::memory}) {
-        if (memory && share == &Roofline::memory) continue;
-        moved = improves(share, 1 + step) || improves(share, 1 / (1 + step)) || moved;
-      }
-    }
-  }
-  return best;
+  const auto loss = [&](const std::vector<double>& figures) {
+    return is_possible(figures) ? mean_log_error(roofline_of(figures), some, gpu, dtype)
+                                : std::numeric_limits<double>::infinity();
+  };
+  std::vector<double> start{kStart.floor, kStart.compute};
+  if (!memory) start.push_back(kStart.memory);
+  return roofline_of(compass_search(std::move(start), kSteps, loss));
 }
 
 }  // namespace tangram::kernels

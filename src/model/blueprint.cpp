@@ -125,6 +125,25 @@ void report_item(io::ObjectReader& reader, std::string_view key, const std::stri
                   "unknown-name", what, hint);
 }
 
+void check_expert_groups(io::ObjectReader& reader, const GroupKeys& keys, const FeedForward& experts) {
+  const auto mistake = [&](std::string_view key, std::string message) {
+    reader.error_at(key, "inconsistent-value", std::move(message));
+  };
+  if (experts.experts % experts.expert_groups != 0) {
+    return mistake(keys.groups,
+                   fmt::format("{} experts do not divide into {} groups", experts.experts, experts.expert_groups));
+  }
+  if (experts.groups_per_token > experts.expert_groups) {
+    return mistake(keys.chosen, fmt::format("a token's experts are in {} groups, but there are only {}",
+                                            experts.groups_per_token, experts.expert_groups));
+  }
+  const int choice = experts.groups_per_token * (experts.experts / experts.expert_groups);
+  if (experts.experts_per_token > choice) {
+    mistake(keys.chosen, fmt::format("a token goes to {} experts, and the groups that they are in have {}",
+                                     experts.experts_per_token, choice));
+  }
+}
+
 bool require_multiple(io::ObjectReader& reader, std::string_view key, std::int64_t value, std::string_view divisor_key,
                       std::int64_t divisor, std::string hint) {
   if (divisor > 0 && value % divisor == 0) return true;

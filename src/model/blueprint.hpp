@@ -58,6 +58,13 @@ void report_item(io::ObjectReader& reader, std::string_view key, const std::stri
 bool require_multiple(io::ObjectReader& reader, std::string_view key, std::int64_t value, std::string_view divisor_key,
                       std::int64_t divisor, std::string hint = {});
 
+// Of a mixture of experts. Reports at these keys what cannot be chosen from.
+struct GroupKeys {
+  std::string_view groups;
+  std::string_view chosen;
+};
+void check_expert_groups(io::ObjectReader& reader, const GroupKeys& keys, const FeedForward& experts);
+
 // The largest values that are taken for real. Products of them stay far inside 64 bits; the sum over all blocks is
 // checked by conflicts().
 inline constexpr io::IntegerRange kLayers = io::integer_limit("layers");

@@ -154,9 +154,26 @@ Attention latent_attention(HfConfig& config) {
   return out;
 }
 
+/// Groups that a token's experts are in; of version 3 as the configuration class has them where nothing is said.
+void hf_expert_groups(HfConfig& config, bool has_groups, FeedForward& out) {
+  constexpr GroupKeys kKeys{"n_group", "topk_group"};
+  const auto groups = static_cast<int>(config.integer_or(kKeys.groups, has_groups ? 8 : 1, kExperts));
+  const auto chosen = static_cast<int>(config.integer_or(kKeys.chosen, has_groups ? 4 : 1, kExperts));
+  if (!has_groups) return;
+  out.expert_groups = groups;
+  out.groups_per_token = std::min(groups, chosen);
+  if (config.clean()) check_expert_groups(config.reader(), kKeys, out);
+}
+
+/// How experts are chosen (topk_method).
+struct ExpertChoice {
+  bool corrected = false;  // with a correction of the load
+  bool grouped = false;
+};
+
 // DeepSeek: layer i is a mixture of experts from first_k_dense_replace on where moe_layer_freq divides i. Multi-token
 // prediction layers (num_nextn_predict_layers) are not part of the main model.
-Blueprint import_deepseek(HfConfig& config, bool router_bias) {
+Blueprint import_deepseek(HfConfig& config, const ExpertChoice& choice) {
   Blueprint out = hf_frame(config, {}, false);
   BlockType dense;
   dense.hidden = out.frame.hidden;
@@ -171,7 +188,8 @@ Blueprint import_deepseek(HfConfig& config, bool router_bias) {
     hf_routed_experts(config, "n_routed_experts", "moe_intermediate_size", expert.feed_forward);
     const std::int64_t shared = config.integer_or("n_shared_experts", 0, {0, 64});
     expert.feed_forward.shared_hidden = shared * expert.feed_forward.expert_hidden;
-    expert.feed_forward.router_bias = router_bias;
+    expert.feed_forward.router_bias = choice.corrected;
+    hf_expert_groups(config, choice.grouped, expert.feed_forward);
   }
   const auto is_expert = [&](std::int64_t i) { return has_experts && i >= first && i % step == 0; };
   for (std::int64_t i = 0; i < layers; ++i) {
@@ -184,10 +202,12 @@ Blueprint import_deepseek(HfConfig& config, bool router_bias) {
   return out;
 }
 
-Blueprint import_deepseek_v2(HfConfig& config) { return import_deepseek(config, false); }
+Blueprint import_deepseek_v2(HfConfig& config) {
+  return import_deepseek(config, {false, config.string_or("topk_method", "greedy") == "group_limited_greedy"});
+}
 
 Blueprint import_deepseek_v3(HfConfig& config) {
-  return import_deepseek(config, config.string_or("topk_method", "noaux_tc") == "noaux_tc");
+  return import_deepseek(config, {config.string_or("topk_method", "noaux_tc") == "noaux_tc", true});
 }
 
 // Layer i has experts where interleave_moe_layer_step divides i + 1, or where moe_layers lists it.

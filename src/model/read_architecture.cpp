@@ -52,11 +52,15 @@ void read_experts(io::ObjectReader& moe, FeedForward& out) {
   out.shared_hidden = moe.integer_or("shared_hidden", 0, io::integer_limit("shared_hidden"));
   out.shared_gate = moe.boolean_or("shared_gate", false);
   out.router_bias = moe.boolean_or("router_bias", false);
+  out.expert_groups = static_cast<int>(moe.integer_or("expert_groups", 1, kExperts));
+  out.groups_per_token = static_cast<int>(moe.integer_or("groups_per_token", out.expert_groups, kExperts));
   if (!clean(moe, before)) return;
   if (out.experts_per_token > out.experts) {
     moe.error_at("experts_per_token", "inconsistent-value",
                  fmt::format("a token goes to {} experts, but there are only {}", out.experts_per_token, out.experts),
                  fmt::format("use at most {}", out.experts));
+  } else {
+    check_expert_groups(moe, {"expert_groups", "groups_per_token"}, out);
   }
   if (out.shared_gate && out.shared_hidden == 0) {
     moe.error_at("shared_gate", "inconsistent-value", "\"shared_gate\" without a shared expert",

@@ -36,6 +36,8 @@
 //       shared_hidden: 0              # all shared experts together
 //       shared_gate: false
 //       router_bias: false
+//       expert_groups: 1              # a token's experts are in the best groups_per_token of so many groups (DeepSeek)
+//       groups_per_token: 1           # default: all
 //       first_dense_layers: 0
 //       every: 1                      # behind those each n-th layer, counted from 1, is a mixture of experts
 //     mla:                            # multi-head latent attention instead of kv_heads and head_dim

@@ -60,6 +60,9 @@ void put_feed_forward(const FeedForward& f, ordered_json& out) {
                 {"shared_gate", f.shared_gate},
                 {"router_bias", f.router_bias}};
   if (f.latent_hidden > 0) out["moe"]["latent_hidden"] = f.latent_hidden;
+  if (f.expert_groups == 1) return;
+  out["moe"]["expert_groups"] = f.expert_groups;
+  out["moe"]["groups_per_token"] = f.groups_per_token;
 }
 
 void put_inner(const BlockType& block, ordered_json& out) {

@@ -1,6 +1,8 @@
 // What the planner relies on when it compares stages: better hardware is never slower, sharding and recompute never
 // cost memory, bounds bound. Each property draws thousands of random (device, model, degrees).
 #include <array>
+#include <bit>
+#include <cmath>
 #include <functional>
 
 #include "support/property.hpp"
@@ -416,11 +418,40 @@ TEST_CASE("the microbatches that fit do, one more does not") {
   });
 }
 
-TEST_CASE("collectives: more bytes or a shared card are never faster") {
+TEST_CASE("tokens reach as many places as all choices of groups say") {
+  // Experts lie evenly on [0, 1). A place and a group are intervals of it; a token's experts are drawn from the groups.
+  const auto overlap = [](int place, int places, int group, int groups) {
+    const double first = std::max(static_cast<double>(place) / places, static_cast<double>(group) / groups);
+    const double last = std::min((place + 1.0) / places, (group + 1.0) / groups);
+    return std::max(0.0, last - first);
+  };
+  holds(kCases, [&] {
+    const int groups = 1 << pick(0, 3);
+    const int places = 1 << pick(0, 6);
+    const TokenChoice choice{static_cast<double>(pick(1, 10)), groups, pick(1, groups)};
+    double reached = 0;
+    int choices = 0;
+    for (unsigned chosen = 0; chosen < (1U << groups); ++chosen) {
+      if (std::popcount(chosen) != choice.chosen_groups) continue;
+      ++choices;
+      for (int place = 1; place < places; ++place) {  // one's own is the first
+        double share = 0;
+        for (int group = 0; group < groups; ++group) {
+          if ((chosen >> group) % 2 == 1) share += overlap(place, places, group, groups);
+        }
+        reached += 1 - std::pow(1 - share * groups / choice.chosen_groups, choice.experts);
+      }
+    }
+    RC_ASSERT(std::abs(other_places(places, choice) - reached / choices) < 1e-9);
+  });
+}
+
+TEST_CASE("collectives: more bytes, a longer ramp or a shared card are never faster") {
   holds(kCases, [] {
     Draw d = draw();
     d.shape.nodes = pick(1, 8);
     d.shape.per_node = pick(1, 8);
+    d.shape.intra.ramp = Nanoseconds(pick(0, 1) * pick(0, 100'000));
     const Collective kind =
         one_of({Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter, Collective::kAllToAll});
     Group group{pick(1, d.shape.per_node), pick(1, d.shape.nodes), pick(1, 8)};
@@ -435,6 +466,9 @@ TEST_CASE("collectives: more bytes or a shared card are never faster") {
                 collective_seconds(Collective::kReduceScatter, bytes, group, d.shape));
     }
     ++group.sharing;
+    RC_ASSERT(collective_seconds(kind, bytes, group, d.shape) >= seconds);
+    --group.sharing;
+    d.shape.intra.ramp = d.shape.intra.ramp + Nanoseconds(1'000);
     RC_ASSERT(collective_seconds(kind, bytes, group, d.shape) >= seconds);
   });
 }

@@ -47,6 +47,8 @@ MIXTRAL = model([block_type("moe", kv_heads=2, ffn=0, moe=moe())], [{"type": "mo
 QWEN_MOE = model([block_type("moe", ffn=0, moe=moe(shared=8, shared_gate=True))], [{"type": "moe", "count": 4}])
 EXPERT_BIAS = model([block_type("moe", ffn=0, bias=True, moe=moe())], [{"type": "moe", "count": 4}])
 LATENT = {"q_lora_rank": 6, "kv_lora_rank": 4, "qk_nope_head_dim": 4, "qk_rope_head_dim": 2, "v_head_dim": 3}
+GROUPED = model([block_type("moe", ffn=0, moe=moe(expert_groups=2, groups_per_token=1))],
+                [{"type": "moe", "count": 4}])
 DEEPSEEK = model([block_type(mla=LATENT), block_type("moe", ffn=0, mla=LATENT, moe=moe(shared=8, router_bias=True))],
                  [{"type": "dense", "count": 1}, {"type": "moe", "count": 3}])
 
@@ -378,6 +380,7 @@ def usual_cases():
         EXPERT_BIAS, [(4, 2, [(one_chunk(0, 4), [part(2, tp=2, dp=2, etp=2, ep=2)])])])
     yield "latent attention, router correction", make(
         DEEPSEEK, [(8, 4, [(one_chunk(0, 1), [part(4, tp=2)]), (one_chunk(1, 4), [part(4, dp=2, tp=2, ep=4, zero=1)])])])
+    yield "experts of the best groups", make(GROUPED, [(4, 2, [(one_chunk(0, 4), [part(2, tp=2, ep=2)])])])
     yield "parallel attention", two_stages([part(4, tp=2)], [part(4, dp=2, tp=2)])(NEOX)
     yield "projected embedding, no last norm", two_stages([part(4, tp=2)], [part(4, dp=2, zero=3)])(OPT_350M)
     yield "four norms, windows", make(GEMMA, [(4, 2, [(one_chunk(0, 4), [part(2, cp=2, tp=2, zero=2)])])])

@@ -141,11 +141,12 @@ class Correction:
 
 def of_best_groups(d, f, scores):
     """Experts that may be chosen."""
-    each = f.experts // d.expert_groups
-    groups = [range(g * each, (g + 1) * each) for g in range(d.expert_groups)]
+    count = d.expert_groups or f.expert_groups
+    each = f.experts // count
+    groups = [range(g * each, (g + 1) * each) for g in range(count)]
     counted = 2 if f.router_bias else 1
     groups.sort(key=lambda g: -sum(sorted((float(scores[e]) for e in g), reverse=True)[:counted]))
-    return [e for g in groups[:d.chosen_groups] for e in g]
+    return [e for g in groups[:d.chosen_groups or f.groups_per_token] for e in g]
 
 
 def experts(d, w, f, x, correction):

@@ -42,8 +42,8 @@ class Details:
     position_offset: int = 0  # rows of the table of positions before that of the first one
     gates_sum_to_one: bool = True  # of chosen experts
     gate_scale: float = 1.0
-    expert_groups: int = 1  # experts are chosen from the best `chosen_groups` of so many groups
-    chosen_groups: int = 1
+    expert_groups: Optional[int] = None  # None: as the plan has them
+    chosen_groups: Optional[int] = None
 
 
 @lru_cache(maxsize=None)

@@ -45,12 +45,13 @@ class Router:
     def _of_best_groups(self, scores: Tensor) -> Tensor:
         """Those of other groups become -inf. A group is as good as its best expert (arXiv 2405.04434, section 2.2.2)
         or, with `router_bias`, as its two best ones (arXiv 2412.19437, section 2.1.2)."""
-        groups = self.details.expert_groups
-        if groups == 1:
+        groups = self.details.expert_groups or self.shape.expert_groups
+        chosen = self.details.chosen_groups or self.shape.groups_per_token
+        if chosen == groups:
             return scores
         by_group = scores.unflatten(-1, (groups, -1))
         counted = min(2 if self.shape.router_bias else 1, by_group.shape[-1])
-        best = by_group.topk(counted, dim=-1).values.sum(-1).topk(self.details.chosen_groups, dim=-1).indices
+        best = by_group.topk(counted, dim=-1).values.sum(-1).topk(chosen, dim=-1).indices
         others = torch.ones_like(by_group[..., 0], dtype=torch.bool).scatter(-1, best, False)
         return by_group.masked_fill(others.unsqueeze(-1), float("-inf")).flatten(-2)
 

@@ -50,6 +50,8 @@ class FeedForward:
     shared_hidden: int
     shared_gate: bool
     router_bias: bool
+    expert_groups: int  # experts are chosen from the best `groups_per_token` of so many groups
+    groups_per_token: int
 
 
 @dataclass(frozen=True)
@@ -353,7 +355,7 @@ def _block_type_of(t: Json) -> BlockType:
     attention = Attention(t["heads"], t.get("kv_heads", t["heads"]), t.get("head_dim", 0), t["sliding_window"],
                           t["qkv_bias"], t["output_bias"], t.get("qk_norm", False), **{**none, **t.get("mla", {})})
     dense: Json = {"experts": 0, "experts_per_token": 0, "expert_hidden": 0, "shared_hidden": 0,
-                   "shared_gate": False, "router_bias": False}
+                   "shared_gate": False, "router_bias": False, "expert_groups": 1, "groups_per_token": 1}
     feed_forward = FeedForward(t.get("ffn_hidden", 0), t["gated"], t["ffn_bias"], **{**dense, **t.get("moe", {})})
     return BlockType(t["name"], t["hidden"], t.get("tokens", 0), t["causal"], attention, feed_forward,
                      t["norms_per_block"], t["norm"] == "layernorm", t["parallel_attention"])

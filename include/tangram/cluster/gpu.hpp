@@ -19,6 +19,8 @@ namespace tangram::cluster {
 struct Link {
   BytesPerSecond bandwidth{0};
   Nanoseconds latency{0};
+  Nanoseconds ramp{0};  ///< how long the link takes for Hockney's n_1/2, the bytes with which a collective reaches half
+                        ///< of its bandwidth; 0: short messages are as fast as long ones
 
   bool operator==(const Link&) const = default;
 };

@@ -7,10 +7,12 @@
 //   tree all-reduce      2 ceil(log2 n) alpha + 2 S/B
 //   all-to-all           (n-1) alpha + (n-1)/n S/B            (S: bytes that one rank holds)
 //   hierarchical: reduce-scatter inside, the same collective on S/g between members, all-gather inside
-// A collective takes the cheapest of these that applies. B is the link's raw bandwidth (datasheet, or a point-to-point
-// test) times the share that collectives were measured to sustain on that kind of link.
-// Source: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005; NCCL's bus-bandwidth conventions (nccl-tests
-// PERFORMANCE.md).
+// A collective takes the cheapest of these that applies, and kCollectiveCall before it. B is the link's raw bandwidth
+// (datasheet, or a point-to-point test) times the share that collectives were measured to sustain on that kind of link.
+// Messages are sent in chunks, one after the other, so that short ones do not come near B: where all others' bytes take
+// t = (n-1)/n S/B, sqrt(t r) is added once, with the link's ramp r. Half of B is reached with r B bytes (n_1/2).
+// Source: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005 (algorithms); Hockney, Parallel Computing 20(3), 1994
+// (n_1/2); NCCL's bus-bandwidth conventions (nccl-tests PERFORMANCE.md).
 #pragma once
 
 #include <cstdint>
@@ -28,6 +30,10 @@ namespace tangram::cost {
 inline constexpr double kInsideShare = 0.77;
 inline constexpr double kNetworkShare = 0.67;
 
+/// Seconds from the call of a collective to its first byte: 4 to 9 us on eight GPU types from A100 to GB300 and over
+/// PCIe (NCCL 2.27 to 2.29, 1 to 512 MiB on 2 to 8 GPUs: configs/measurements/kernels/collectives.json).
+inline constexpr double kCollectiveCall = 5e-6;
+
 enum class Collective : std::uint8_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll };
 
 /// A process group inside a shape: `inside` ranks in each of `members` members; concurrent groups of the same kind
@@ -40,7 +46,7 @@ struct Group {
   bool operator==(const Group&) const = default;
 };
 
-/// Seconds of one collective, at least a kernel launch; 0 for a group of one or no bytes. `bytes` is S of the header
+/// Seconds of one collective; 0 for a group of one or no bytes. `bytes` is S of the header
 /// comment. NIC-sharing law: a ring through members whose cards carry `sharing` groups sees B_member / sharing each
 /// (all-gather measurements of Mist on 2 and 4 nodes of A100 and V100 follow it within a few percent).
 [[nodiscard]] double collective_seconds(Collective kind, double bytes, const Group& group,
@@ -51,9 +57,21 @@ struct Group {
 /// values).
 inline constexpr double kDispatchShare = 0.85;
 
-/// Seconds of sending `bytes` of tokens to `copies` experts each, drawn evenly, where a token crosses to a node once
-/// and to a GPU once: the distinct nodes and GPUs among them. The way back takes as long.
-[[nodiscard]] double dispatch_seconds(double bytes, double copies, const Group& group,
+/// Experts of a token, drawn evenly from so many of the groups of neighbours that all experts are in, drawn evenly
+/// (DeepSeek-V2, arXiv 2405.04434, section 2.2.2); one of one: from all.
+struct TokenChoice {
+  double experts = 1;
+  int groups = 1;
+  int chosen_groups = 1;
+};
+
+/// Of `places` that hold equally many experts, neighbours together, those but one's own that a token is sent to, in the
+/// mean.
+[[nodiscard]] double other_places(int places, const TokenChoice& choice);
+
+/// Seconds of sending `bytes` of tokens to their experts, where a token crosses to a node once and to a GPU once. The
+/// way back takes as long.
+[[nodiscard]] double dispatch_seconds(double bytes, const TokenChoice& choice, const Group& group,
                                       const cluster::DeviceShape& shape);
 
 /// Kernels that run beside communication slow down, and it with them: a share of the time that both run is lost.

@@ -58,6 +58,10 @@ struct FeedForward {
   std::int64_t shared_hidden = 0;  ///< all shared experts together
   bool shared_gate = false;        ///< Qwen2-MoE: a hidden -> 1 gate on the shared expert
   bool router_bias = false;        ///< DeepSeek-V3: one correction value per expert
+  /// Experts are in so many groups of neighbours, and those of a token in the best `groups_per_token` of these, so that
+  /// it goes to few nodes (DeepSeek-V2, arXiv 2405.04434, section 2.2.2).
+  int expert_groups = 1;
+  int groups_per_token = 1;
 
   [[nodiscard]] bool is_moe() const { return experts > 0; }
   bool operator==(const FeedForward&) const = default;

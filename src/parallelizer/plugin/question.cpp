@@ -53,7 +53,9 @@ OrderedJson model_json(const model::Model& model) {
 }
 
 OrderedJson link_json(const cluster::Link& link) {
-  return {{"bandwidth_bytes_per_s", link.bandwidth.value()}, {"latency_ns", link.latency.value()}};
+  return {{"bandwidth_bytes_per_s", link.bandwidth.value()},
+          {"latency_ns", link.latency.value()},
+          {"ramp_ns", link.ramp.value()}};
 }
 
 OrderedJson gpu_json(const cluster::GpuType& gpu) {

@@ -18,8 +18,8 @@ concept Of = std::same_as<std::remove_const_t<S>, T>;
 
 template <Of<cluster::Link> S>
 auto members(S& s) {
-  auto& [bandwidth, latency] = s;
-  return std::tie(bandwidth, latency);
+  auto& [bandwidth, latency, ramp] = s;
+  return std::tie(bandwidth, latency, ramp);
 }
 
 template <Of<cluster::NativeAttention> S>
@@ -68,9 +68,10 @@ auto members(S& s) {
 
 template <Of<model::FeedForward> S>
 auto members(S& s) {
-  auto& [hidden, gated, bias, experts, per_token, expert_hidden, latent, shared_hidden, shared_gate, router_bias] = s;
+  auto& [hidden, gated, bias, experts, per_token, expert_hidden, latent, shared_hidden, shared_gate, router_bias,
+         expert_groups, groups_per_token] = s;
   return std::tie(hidden, gated, bias, experts, per_token, expert_hidden, latent, shared_hidden, shared_gate,
-                  router_bias);
+                  router_bias, expert_groups, groups_per_token);
 }
 
 template <Of<model::Gradients> S>

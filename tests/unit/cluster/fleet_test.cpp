@@ -2,6 +2,7 @@
 #include "tangram/cluster/fleet.hpp"
 
 #include "support/catch.hpp"
+#include "tangram/cluster/gpu_names.hpp"
 #include "tangram/cluster/slowest.hpp"
 
 using namespace tangram;
@@ -82,6 +83,23 @@ TEST_CASE("fleet: link classes") {
         group(R"({ "type": "T4", "count": 8, "link": { "bandwidth_gb_s": 11.5, "latency_us": 7.25, "clique": 4 } })");
     CHECK(own.link == Link{11.5_GBps, 7250_ns});
     CHECK(own.clique == 4);
+  }
+  SECTION("the ramp is the fabric's, unless it is given, and is written where it is not") {
+    const Nanoseconds usual = group(kA100x8).link.ramp;
+    CHECK(usual > 0_us);
+    const auto with_link = [](const std::string& ramp) {
+      return fleet_of(
+          node("n", R"({ "type": "A100-80GB-SXM", "count": 8, "link": { "bandwidth_gb_s": 250, "latency_us": 2)" +
+                        ramp + " } }"));
+    };
+    CHECK(with_link("").nodes[0].groups[0].link.ramp == usual);
+    CHECK(read(write_fleet(with_link(""))) == with_link(""));
+    for (const std::string ramp : {"0", "12.5"}) {
+      const Fleet fleet = with_link(R"(, "ramp_us": )" + ramp);
+      CHECK(fleet.nodes[0].groups[0].link.ramp.as_double() == std::stod(ramp) * 1e3);
+      CHECK(read(write_fleet(fleet)) == fleet);
+    }
+    CHECK(group(R"({ "type": "A100-80GB-SXM", "count": 8, "link": "pcie" })").link.ramp == 0_us);
   }
   SECTION("AMD's fabric is called xgmi") {
     CHECK(group(R"({ "type": "MI300X-192GB", "count": 8, "link": "xgmi" })").link.bandwidth == 448_GBps);
@@ -210,7 +228,8 @@ TEST_CASE("fleet: measurements replace the datasheet") {
   CHECK(group.device.compute.gemm_efficiency == Approx(0.75));
   CHECK(group.device.compute.memory_efficiency == Approx(0.75));
   CHECK(group.device.usable() == 70_GiB);
-  CHECK(group.link == Link{230_GBps, 3_us});
+  const Link& usual = device_of("A100-80GB-SXM", catalogue())->peer_link;
+  CHECK(group.link == Link{230_GBps, usual.latency, usual.ramp});
   CHECK(group.device.compute.source == "measured here");
   CHECK(group.device.name == "A100-80GB-SXM");
 }
@@ -228,7 +247,7 @@ TEST_CASE("fleet: overrides change single nodes of a group") {
       "n2": { "measured": { "A100-80GB-SXM": { "gemm_tflops": 156 } } },
       "n[3-4]": { "labels": { "rack": "r2" }, "network": { "bandwidth_gbit_s": 50, "latency_us": 9 } } })"));
   REQUIRE(fleet.nodes.size() == 4);
-  CHECK(fleet.nodes[0].groups[0].device.compute.gemm_efficiency == 0.79);
+  CHECK(fleet.nodes[0].groups[0].device.compute.gemm_efficiency == 0.82);
   CHECK(fleet.nodes[1].groups[0].device.compute.gemm_efficiency == 0.5);  // 156 of 312
   CHECK(fleet.nodes[1].labels.at("rack") == "r1");
   CHECK(fleet.nodes[2].groups == fleet.nodes[0].groups);

@@ -16,6 +16,8 @@ cluster::DeviceShape tiers(int nodes, int per_node) {
   return shape;
 }
 
+Approx after_call(double seconds) { return Approx(kCollectiveCall + seconds); }
+
 bool same(const Group& a, const Group& b) {
   return a.inside == b.inside && a.members == b.members && a.sharing == b.sharing;
 }
@@ -26,16 +28,36 @@ TEST_CASE("ring formulas inside one member") {
   // 8 ranks, 800 MB at 100 GB/s: one pass (7/8) 8 ms = 7 ms and 7 steps of 1 us.
   const cluster::DeviceShape shape = tiers(1, 8);
   const Group group{8, 1, 1};
-  CHECK(collective_seconds(Collective::kAllGather, 800e6, group, shape) == Approx(7.007e-3));
-  CHECK(collective_seconds(Collective::kReduceScatter, 800e6, group, shape) == Approx(7.007e-3));
+  CHECK(collective_seconds(Collective::kAllGather, 800e6, group, shape) == after_call(7.007e-3));
+  CHECK(collective_seconds(Collective::kReduceScatter, 800e6, group, shape) == after_call(7.007e-3));
   // All-reduce: ring 14.014 ms; tree 2 * 3 us + 16 ms is slower.
-  CHECK(collective_seconds(Collective::kAllReduce, 800e6, group, shape) == Approx(14.014e-3));
-  CHECK(collective_seconds(Collective::kAllToAll, 800e6, group, shape) == Approx(7.007e-3));
+  CHECK(collective_seconds(Collective::kAllReduce, 800e6, group, shape) == after_call(14.014e-3));
+  CHECK(collective_seconds(Collective::kAllToAll, 800e6, group, shape) == after_call(7.007e-3));
 }
 
 TEST_CASE("small all-reduces take the tree") {
   // 8 KB: ring 14 us + 0.14 us, tree 6 us + 0.16 us.
-  CHECK(collective_seconds(Collective::kAllReduce, 8e3, {8, 1, 1}, tiers(1, 8)) == Approx(6.16e-6));
+  CHECK(collective_seconds(Collective::kAllReduce, 8e3, {8, 1, 1}, tiers(1, 8)) == after_call(6.16e-6));
+}
+
+TEST_CASE("a link with a ramp gives short messages less of its bandwidth") {
+  cluster::DeviceShape shape = tiers(1, 8);
+  shape.intra.latency = 0_us;
+  shape.intra.ramp = 40_us;
+  const auto seconds = [&](Collective kind, double bytes) {
+    return collective_seconds(kind, bytes, {8, 1, 1}, shape) - kCollectiveCall;
+  };
+  // Half of the bandwidth where all others' bytes take as long as the ramp: 4 MB at 100 GB/s.
+  CHECK(seconds(Collective::kAllGather, 4e6 * 8 / 7) == Approx(80e-6));
+  // 160 us and sqrt(160 us x 40 us).
+  CHECK(seconds(Collective::kReduceScatter, 16e6 * 8 / 7) == Approx(240e-6));
+  CHECK(seconds(Collective::kAllToAll, 16e6 * 8 / 7) == Approx(240e-6));
+  // There and back, chunk by chunk: the ramp counts once.
+  CHECK(seconds(Collective::kAllReduce, 16e6 * 8 / 7) == Approx(400e-6));
+  // Between nodes the network decides, which has none.
+  shape = tiers(2, 1);
+  shape.intra.ramp = 40_us;
+  CHECK(collective_seconds(Collective::kAllGather, 100e6, {1, 2, 1}, shape) == after_call(5.01e-3));
 }
 
 TEST_CASE("A100: all-reduce bus bandwidth of a large message") {
@@ -49,27 +71,27 @@ TEST_CASE("in a mesh a group has its own links alone") {
   // 100 GB/s to all seven others, 100/7 to one: two ranks move half of 800 MB at 100/7, 1 us + 28 ms; eight as above.
   cluster::DeviceShape shape = tiers(1, 8);
   shape.device.peer_pair = shape.intra.bandwidth / 7;
-  CHECK(collective_seconds(Collective::kAllGather, 800e6, {2, 1, 1}, shape) == Approx(28.001e-3));
-  CHECK(collective_seconds(Collective::kAllGather, 800e6, {8, 1, 1}, shape) == Approx(7.007e-3));
+  CHECK(collective_seconds(Collective::kAllGather, 800e6, {2, 1, 1}, shape) == after_call(28.001e-3));
+  CHECK(collective_seconds(Collective::kAllGather, 800e6, {8, 1, 1}, shape) == after_call(7.007e-3));
 }
 
 TEST_CASE("between members the hierarchy pays the network once") {
   // 2 members x 8 ranks, 800 MB. Inside twice 7.007 ms; between: ring of 2 over 10 GB/s, all lanes together 800 MB:
   // 2 (10 us + 40 ms) = 80.02 ms. Sum 94.034 ms. The flat ring: 30 steps of 10 us, 2 * 15/16 * 80 ms = 150 ms.
-  CHECK(collective_seconds(Collective::kAllReduce, 800e6, {8, 2, 1}, tiers(2, 8)) == Approx(94.034e-3));
+  CHECK(collective_seconds(Collective::kAllReduce, 800e6, {8, 2, 1}, tiers(2, 8)) == after_call(94.034e-3));
 }
 
 TEST_CASE("without a hierarchy the slowest hop decides for all ranks") {
   // The flat ring of the case above: 30 steps of 10 us, 2 * 15/16 * 80 ms; the tree, 2 * 4 * 10 us + 160 ms, is slower.
   cluster::DeviceShape shape = tiers(2, 8);
   shape.methods.hierarchical = false;
-  CHECK(collective_seconds(Collective::kAllReduce, 800e6, {8, 2, 1}, shape) == Approx(150.3e-3));
-  CHECK(collective_seconds(Collective::kAllReduce, 800e6, {8, 1, 1}, shape) == Approx(14.014e-3));
+  CHECK(collective_seconds(Collective::kAllReduce, 800e6, {8, 2, 1}, shape) == after_call(150.3e-3));
+  CHECK(collective_seconds(Collective::kAllReduce, 800e6, {8, 1, 1}, shape) == after_call(14.014e-3));
 }
 
 TEST_CASE("groups that share a card divide it") {
   // One rank in each of 2 members, 8 such groups: 10/8 GB/s each. 100 MB: 10 us + 50 MB / 1.25 GB/s = 40.01 ms.
-  CHECK(collective_seconds(Collective::kAllGather, 100e6, {1, 2, 8}, tiers(2, 8)) == Approx(40.01e-3));
+  CHECK(collective_seconds(Collective::kAllGather, 100e6, {1, 2, 8}, tiers(2, 8)) == after_call(40.01e-3));
   // The law: sharing * algbw * (n-1)/n is the card's bandwidth, whatever the sharing.
   for (const int sharing : {1, 2, 4, 8}) {
     const double bytes = 4e9;
@@ -83,7 +105,7 @@ TEST_CASE("all-to-all loads the network with what leaves the member") {
   // and 4 of 10 us. In two phases: 3 us + 0.6 ms inside, 10 us + 16 ms between, which is 0.6 ms - 30 us more. The
   // network gives such exchanges a larger share than it gives other collectives.
   CHECK(collective_seconds(Collective::kAllToAll, 80e6, {4, 2, 1}, tiers(2, 4)) ==
-        Approx(16e-3 * kNetworkShare / kDispatchShare + 0.043e-3));
+        after_call(16e-3 * kNetworkShare / kDispatchShare + 0.043e-3));
 }
 
 TEST_CASE("nothing to do takes no time") {

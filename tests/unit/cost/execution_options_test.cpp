@@ -142,7 +142,8 @@ TEST_CASE("routed experts are issued one by one, also beside captured blocks") {
 }
 
 // DeepEP's repository, docs of HybridEP: microseconds of one dispatch of 4,096 tokens of 7,168 values in bf16 to 8 of
-// 256 experts on nodes of eight H100. The larger ones chose among fewer nodes than evenly drawn experts have.
+// 256 experts on nodes of eight H100. Experts drawn from all nodes would need more of the cards of four and eight nodes
+// than these have; with DeepSeek-V3's groups, four of eight, times are those that were published.
 TEST_CASE("exchanges of tokens take about what was published for H100") {
   struct Published {
     int nodes;
@@ -157,7 +158,8 @@ TEST_CASE("exchanges of tokens take about what was published for H100") {
     const Group group{8, nodes, 1};
     const double copies = 1e6 * collective_seconds(Collective::kAllToAll, kExperts * kBytes, group, shape);
     CHECK(copies == Approx(all_to_all).epsilon(0.1));
-    const double once = 1e6 * dispatch_seconds(kBytes, kExperts, group, shape);
+    const double once = 1e6 * dispatch_seconds(kBytes, {kExperts}, group, shape);
+    if (nodes > 1) CHECK(1e6 * dispatch_seconds(kBytes, {kExperts, 8, 4}, group, shape) == Approx(hybrid).epsilon(0.11));
     CHECK(once > 0.9 * hybrid);
     CHECK(once < 1.4 * hybrid);
     CHECK(once < copies);
@@ -166,9 +168,21 @@ TEST_CASE("exchanges of tokens take about what was published for H100") {
 
 TEST_CASE("a token that goes to one expert is sent once by any dispatcher") {
   const cluster::DeviceShape shape = h100_nodes(2);
-  CHECK(dispatch_seconds(1e9, 1, {8, 2, 1}, shape) ==
+  CHECK(dispatch_seconds(1e9, {1}, {8, 2, 1}, shape) ==
         Approx(collective_seconds(Collective::kAllToAll, 1e9, {8, 2, 1}, shape)).epsilon(0.01));
-  CHECK(dispatch_seconds(1e9, 1, {1, 1, 1}, shape) == 0);
+  CHECK(dispatch_seconds(1e9, {1}, {1, 1, 1}, shape) == 0);
+}
+
+TEST_CASE("tokens whose experts are in few groups go to few places") {
+  // Two groups on two nodes, one of them chosen: half of the tokens stay.
+  CHECK(other_places(2, {8, 2, 1}) == Approx(0.5));
+  // One expert is one place, whatever group it is in.
+  CHECK(other_places(8, {1, 8, 4}) == Approx(7.0 / 8));
+  CHECK(other_places(16, {1, 8, 4}) == Approx(15.0 / 16));
+  // From all groups: as without groups.
+  CHECK(other_places(8, {6, 8, 8}) == Approx(other_places(8, {6})));
+  CHECK(other_places(8, {8, 8, 4}) < other_places(8, {8, 8, 6}));
+  CHECK(other_places(1, {8, 8, 4}) == 0);
 }
 
 TEST_CASE("exchanges of experts beside another microbatch leave what sticks out and a loss") {

@@ -58,7 +58,11 @@ model::BlockType make_type(char letter) {
     type.feed_forward.experts = 12;
     type.feed_forward.experts_per_token = 2;
     type.feed_forward.expert_hidden = 96;
-    type.feed_forward.shared_hidden = letter == 's' ? 96 : 0;
+    if (letter == 's') {
+      type.feed_forward.shared_hidden = 96;
+      type.feed_forward.expert_groups = 4;
+      type.feed_forward.groups_per_token = 2;
+    }
   } else {
     type.feed_forward.hidden = 2048;
   }

@@ -26,8 +26,8 @@ struct PipelineSpec {
   std::int64_t missing = 0;  ///< samples that the last microbatch has less than others
 };
 
-/// Blocks of these types, in order: 'd' dense, 'g' grouped queries, 'm' experts, 's' experts beside a shared one,
-/// 'l' latent attention, 'p' parallel attention, 'w' sliding window, 'e' encoder (attends both ways, 50 positions
+/// Blocks of these types, in order: 'd' dense, 'g' grouped queries, 'm' experts, 's' experts in groups beside a shared
+/// one, 'l' latent attention, 'p' parallel attention, 'w' sliding window, 'e' encoder (attends both ways, 50 positions
 /// instead of 64).
 [[nodiscard]] model::Model make_model(const std::string& types, bool tied = false);
 

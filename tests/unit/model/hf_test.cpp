@@ -121,6 +121,25 @@ TEST_CASE("hugging face: which layers are mixtures of experts") {
   CHECK(import("deepseek_v3", routed).block(1).feed_forward.router_bias);
 }
 
+TEST_CASE("hugging face: groups that a token's experts are in") {
+  const std::string routed =
+      R"("kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 8, "n_routed_experts": 16,)"
+      R"( "num_experts_per_tok": 2, "moe_intermediate_size": 32)";
+  const auto groups = [&](const std::string& type, const std::string& more) {
+    const FeedForward f = import(type, routed + more).block(1).feed_forward;
+    return std::pair(f.expert_groups, f.groups_per_token);
+  };
+  CHECK(groups("deepseek_v3", "") == std::pair(8, 4));
+  CHECK(groups("deepseek_v3", R"(, "n_group": 4, "topk_group": 2)") == std::pair(4, 2));
+  CHECK(groups("deepseek_v3", R"(, "n_group": 1, "topk_group": 1)") == std::pair(1, 1));
+  const std::string limited = R"(, "n_group": 8, "topk_group": 3, "topk_method": )";
+  CHECK(groups("deepseek_v2", limited + R"("group_limited_greedy")") == std::pair(8, 3));
+  CHECK(groups("deepseek_v2", limited + R"("greedy")") == std::pair(1, 1));
+  const FeedForward v3 = hf_model("deepseek-v3").types.back().feed_forward;
+  CHECK(std::pair(v3.expert_groups, v3.groups_per_token) == std::pair(8, 4));
+  CHECK(hf_model("kimi-k2").types.back().feed_forward.expert_groups == 1);
+}
+
 TEST_CASE("hugging face: OPT-350M has projections and no final norm") {
   const Model model = hf_model("opt-350m");
   CHECK(model.embedding_projection == 512);

@@ -232,7 +232,7 @@ TEST_CASE("read: the written form keeps what is not a default") {
       " norms_per_block: 1, heads: 2, mla: {kv_lora_rank: 4, qk_nope_head_dim: 3, qk_rope_head_dim: 1, v_head_dim: 2},"
       " sliding_window: 5, causal: false, qkv_bias: true, output_bias: true, gated: false, ffn_bias: true,"
       " moe: {experts: 4, experts_per_token: 2, expert_hidden: 16, shared_hidden: 8, shared_gate: true,"
-      " router_bias: true}",
+      " router_bias: true, expert_groups: 2, groups_per_token: 1}",
       kTraining +
           ", precision: fp32, optimizer: {name: mine, state_bytes_per_parameter: 5}, flash_attention: false,"
           " gradient_bytes_per_parameter: 2, loss_normalization: sample_mean, microbatch: 4, forbid: [cp, zero],"

@@ -126,7 +126,7 @@ TEST_CASE("search cache: whatever a search reads is in its key") {
   CHECK(check_every_change<cluster::GpuType>(
             [](Asked& a) -> cluster::GpuType& { return a.hierarchy.levels[0].classes[1].device; }) > 20);
   CHECK(check_every_change<std::vector<cluster::Link>>(
-            [](Asked& a) -> std::vector<cluster::Link>& { return a.hierarchy.levels[0].links; }) == 9);
+            [](Asked& a) -> std::vector<cluster::Link>& { return a.hierarchy.levels[0].links; }) == 13);
   CHECK(check_every_change<parallelizer::ParallelizerInfo>(
             [](Asked& a) -> parallelizer::ParallelizerInfo& { return a.parallelizer.told; }) == 6);
 

@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "tangram/base/at.hpp"
+#include "tangram/base/compass_search.hpp"
+#include "tangram/calibrate/kernel_times.hpp"
+
+namespace tangram::calibrate {
+namespace {
+
+using Factors = std::span<const double>;
+
+constexpr std::array<std::string_view, 3> kProductFigures{"rate", "memory", "launch"};
+constexpr std::array<std::string_view, 2> kStreamFigures{"memory", "launch"};
+constexpr std::array<std::string_view, 3> kCollectiveFigures{"bandwidth", "latency", "ramp"};
+constexpr std::array<std::string_view, 2> kDispatchFigures{"bandwidth", "network"};
+
+constexpr std::array kSteps{0.5, 0.2, 0.1, 0.05, 0.02, 0.01};
+constexpr double kMost = 1e3;  // times the catalogue's figure: from here on rows say nothing of it
+
+double factor(Factors factors, std::size_t figure) { return factors.empty() ? 1 : factors[figure]; }
+
+BytesPerSecond times(BytesPerSecond rate, double by) { return BytesPerSecond(rate.value() * by); }
+Nanoseconds times(Nanoseconds time, double by) { return Nanoseconds(std::llround(time.as_double() * by)); }
+
+/// Kernels written for training, where the GPU has figures of such.
+cost::DeviceRates rates_of(const KernelTable& table) {
+  model::Job job;
+  job.precision = table.precision;
+  job.fused_kernels = true;
+  return cost::device_rates(table.gpu, job);
+}
+
+/// So many GPUs, on nodes as the table has them.
+cluster::DeviceShape shape_of(const KernelTable& table, int gpus) {
+  cluster::DeviceShape shape;
+  shape.device = table.gpu;
+  const bool fabric = table.gpu.peer_link.bandwidth.value() > 0;
+  const bool spans = table.gpu.peer_reach == 0 || table.gpu.peer_reach >= gpus;
+  shape.intra = fabric && spans ? table.gpu.peer_link : table.gpu.pcie;
+  shape.per_node = table.gpus_per_node > 0 ? std::min(gpus, table.gpus_per_node) : gpus;
+  shape.nodes = gpus / shape.per_node;
+  shape.inter = table.network;
+  return shape;
+}
+
+class Seconds {
+ public:
+  Seconds(const KernelTable& table, Factors factors) : table_(table), factors_(factors) {}
+
+  double operator()(const ProductCall& call) const {
+    cost::DeviceRates rates = rates_of(table_);
+    rates.matrix *= factor(factors_, 0);
+    rates.memory *= factor(factors_, 1);
+    rates.launch *= factor(factors_, 2);
+    constexpr double kWide = 2;
+    const bool narrow = is_narrow(table_.precision);
+    const double element = narrow ? rates.copies.one : static_cast<double>(bytes_of(table_.precision));
+    const double result = narrow ? kWide : element;
+    const double product = cost::gemm_seconds({call.m, call.n, call.k, 1}, element, result, rates.matrix, rates);
+    return narrow ? product + cost::streaming_seconds(call.m * call.k * (kWide + element), rates) : product;
+  }
+
+  double operator()(const StreamCall& call) const {
+    cost::DeviceRates rates = rates_of(table_);
+    rates.memory *= factor(factors_, 0);
+    rates.launch *= factor(factors_, 1);
+    return cost::streaming_seconds(call.bytes, rates);
+  }
+
+  double operator()(const CollectiveCall& call) const {
+    cluster::DeviceShape shape = shape_of(table_, call.gpus);
+    shape.intra.bandwidth = times(shape.intra.bandwidth, factor(factors_, 0));
+    shape.intra.latency = times(shape.intra.latency, factor(factors_, 1));
+    shape.intra.ramp = times(shape.intra.ramp, factor(factors_, 2));
+    return cost::collective_seconds(call.operation, call.bytes, group_of(shape, call.gpus), shape);
+  }
+
+  double operator()(const DispatchCall& call) const {
+    constexpr double kElement = 2;
+    cluster::DeviceShape shape = shape_of(table_, call.gpus);
+    shape.intra.bandwidth = times(shape.intra.bandwidth, factor(factors_, 0));
+    shape.inter.bandwidth = times(shape.inter.bandwidth, factor(factors_, 1));
+    return cost::dispatch_seconds(kElement * call.tokens * call.values, call.choice, group_of(shape, call.gpus), shape);
+  }
+
+ private:
+  static cost::Group group_of(const cluster::DeviceShape& shape, int gpus) { return cost::place_group(gpus, 1, shape); }
+
+  const KernelTable& table_;
+  Factors factors_;
+};
+
+double error_of(const KernelTable& table, const KernelTime& row, Factors factors) {
+  return modelled_seconds(table, row.call, factors) / row.seconds - 1;
+}
+
+/// By the parity of the bits of their number: rows on a grid are spread over both halves in every direction.
+bool is_in_half(std::size_t row, int half) { return std::popcount(row) % 2 == half; }
+
+/// With the least mean of |log(modelled / measured)|.
+std::vector<double> fitted_factors(const KernelTable& table, const std::vector<const KernelTime*>& rows) {
+  const auto loss = [&](const std::vector<double>& factors) {
+    if (std::ranges::any_of(factors, [](double by) { return by > kMost || by < 1 / kMost; })) {
+      return std::numeric_limits<double>::infinity();
+    }
+    double sum = 0;
+    for (const KernelTime* row : rows) {
+      sum += std::abs(std::log(modelled_seconds(table, row->call, factors) / row->seconds));
+    }
+    return sum;
+  };
+  return compass_search(std::vector<double>(figures_of(table).size(), 1.0), kSteps, loss);
+}
+
+std::vector<double> fitted_to(const KernelTable& table, int half) {
+  std::vector<const KernelTime*> rows;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    if (half < 0 || is_in_half(i, half)) rows.push_back(&table.rows[i]);
+  }
+  return fitted_factors(table, rows);
+}
+
+}  // namespace
+
+std::span<const std::string_view> figures_of(const KernelTable& table) {
+  if (table.kernel == "product") return kProductFigures;
+  if (table.kernel == "stream") return kStreamFigures;
+  if (table.kernel == "collective") return kCollectiveFigures;
+  return kDispatchFigures;
+}
+
+double modelled_seconds(const KernelTable& table, const KernelCall& call, std::span<const double> factors) {
+  return std::visit(Seconds(table, factors), call);
+}
+
+KernelFit fit_kernels(const KernelTable& table) {
+  constexpr int kAll = -1;
+  KernelFit fit;
+  const std::array halves{fitted_to(table, 0), fitted_to(table, 1)};
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const KernelTime& row = table.rows[i];
+    fit.catalogue.push_back(error_of(table, row, {}));
+    fit.held_out.push_back(error_of(table, row, is_in_half(i, 0) ? halves[1] : halves[0]));
+  }
+  fit.factors = fitted_to(table, kAll);
+  return fit;
+}
+
+}  // namespace tangram::calibrate

@@ -67,6 +67,9 @@ class FieldWriter {
   void boolean(std::string_view key, bool value) { put(key, value); }
   void boolean_or(std::string_view key, bool value) { put(key, value); }
   void milliseconds(std::string_view key, Nanoseconds value) { put(key, value.as_double() / 1e6); }
+  void milliseconds_if(std::string_view key, Nanoseconds value) {
+    if (value > Nanoseconds(0)) milliseconds(key, value);
+  }
   void seconds(std::string_view key, Nanoseconds value) { put(key, value.as_double() / 1e9); }
   void bytes(std::string_view key, Bytes value) { put(key, value.value()); }
   /// `instead` of the value's own word, where it is not empty.
@@ -192,6 +195,9 @@ class FieldReader {
   void boolean(std::string_view key, bool& value) { value = reader_->boolean(key); }
   void boolean_or(std::string_view key, bool& value) { value = reader_->boolean_or(key, value); }
   void milliseconds(std::string_view key, Nanoseconds& value) { value = time(key, 1e6); }
+  void milliseconds_if(std::string_view key, Nanoseconds& value) {
+    if (reader_->has(key)) milliseconds(key, value);
+  }
   void seconds(std::string_view key, Nanoseconds& value) { value = time(key, 1e9); }
   void bytes(std::string_view key, Bytes& value);
   template <class E>

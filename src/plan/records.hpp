@@ -43,6 +43,7 @@ template <class Io>
 void fields(Io& io, Of<Io, cluster::Link>& link) {
   io.number("bandwidth_bytes_s", link.bandwidth, io::kNotNegative);
   io.milliseconds("latency_ms", link.latency);
+  io.milliseconds_if("ramp_ms", link.ramp);
 }
 
 template <class Io>

@@ -22,7 +22,8 @@ struct FittedTable {
   calibrate::KernelTable table;
   calibrate::KernelFit fit;
 
-  [[nodiscard]] bool is_product() const { return table.kernel == "product"; }
+  [[nodiscard]] bool is_product() const { return table.kernel == calibrate::Kernel::kProduct; }
+  [[nodiscard]] std::string kernel() const { return std::string(calibrate::to_string(table.kernel)); }
   [[nodiscard]] accuracy::Errors catalogue() const { return accuracy::errors_of(fit.catalogue); }
   [[nodiscard]] accuracy::Errors held_out() const { return accuracy::errors_of(fit.held_out); }
 };
@@ -63,7 +64,7 @@ std::string tables_text(const std::vector<FittedTable>& tables, const Terminal& 
               {"own figures", false, 24}});
   for (const FittedTable& one : tables) {
     const accuracy::Errors catalogue = one.catalogue();
-    text.add({{one.is_product() ? fmt::format("product, {}", to_string(one.table.precision)) : one.table.kernel},
+    text.add({{one.is_product() ? fmt::format("product, {}", to_string(one.table.precision)) : one.kernel()},
               {one.table.gpu.name},
               {std::to_string(one.table.rows.size())},
               {table_percent(catalogue.mean)},
@@ -84,7 +85,7 @@ Json kernel_errors_json(const accuracy::Errors& errors) {
 
 Json table_json(const FittedTable& of) {
   Json json;
-  json["kernel"] = of.table.kernel;
+  json["kernel"] = of.kernel();
   json["gpu"] = of.table.gpu.name;
   if (of.is_product()) json["precision"] = to_string(of.table.precision);
   json["rows"] = of.table.rows.size();

@@ -127,10 +127,13 @@ std::vector<double> fitted_to(const KernelTable& table, int half) {
 }  // namespace
 
 std::span<const std::string_view> figures_of(const KernelTable& table) {
-  if (table.kernel == "product") return kProductFigures;
-  if (table.kernel == "stream") return kStreamFigures;
-  if (table.kernel == "collective") return kCollectiveFigures;
-  return kDispatchFigures;
+  switch (table.kernel) {
+    case Kernel::kProduct: return kProductFigures;
+    case Kernel::kStream: return kStreamFigures;
+    case Kernel::kCollective: return kCollectiveFigures;
+    case Kernel::kDispatch: return kDispatchFigures;
+  }
+  return {};
 }
 
 double modelled_seconds(const KernelTable& table, const KernelCall& call, std::span<const double> factors) {

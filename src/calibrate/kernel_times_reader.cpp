@@ -35,6 +35,7 @@ constexpr double kLargest = 1e15;
 constexpr double kMostKernelGpus = 1 << 20;
 constexpr Nanoseconds kNetworkLatency{5'000};  // a step between nodes of an InfiniBand network, as fleets have it
 
+/// Of a kernel's rows, in the order of Kernel.
 struct RowForm {
   std::string_view kernel;
   std::string_view columns;
@@ -43,6 +44,8 @@ struct RowForm {
 constexpr std::array kForms{RowForm{"product", "m, n, k, microseconds", 4}, RowForm{"stream", "bytes, microseconds", 2},
                             RowForm{"collective", "operation, GPUs, bytes, microseconds", 4},
                             RowForm{"dispatch", "GPUs, tokens, values, experts a token, microseconds", 5}};
+
+const RowForm& form_of(Kernel kernel) { return kForms[static_cast<std::size_t>(kernel)]; }
 
 constexpr std::array<std::pair<std::string_view, cost::Collective>, 4> kOperations{
     {{"all_reduce", cost::Collective::kAllReduce},
@@ -63,20 +66,27 @@ class KernelTableReader {
   KernelTableReader(io::ObjectReader& reader, std::span<const cluster::GpuType> gpus) : reader_(reader), gpus_(gpus) {}
 
   KernelTable read() {
-    const auto kernel = reader_.choice_of("kernel", {"product", "stream", "collective", "dispatch"});
-    form_ = kForms.begin() + static_cast<std::ptrdiff_t>(kernel.value_or(0));
-    table_.kernel = form_->kernel;
+    std::vector<std::string> names;
+    for (const RowForm& form : kForms) names.emplace_back(form.kernel);
+    const auto kernel = reader_.choice_of("kernel", names);
+    table_.kernel = static_cast<Kernel>(kernel.value_or(0));
     read_gpu();
-    if (table_.kernel == "product") read_precision();
+    if (is(Kernel::kProduct)) read_precision();
     if (talks()) read_network();
-    if (table_.kernel == "dispatch") read_choice();
+    if (is(Kernel::kDispatch)) read_choice();
     if (kernel) read_rows();
     reader_.finish();
     return std::move(table_);
   }
 
  private:
-  [[nodiscard]] bool talks() const { return table_.kernel == "collective" || table_.kernel == "dispatch"; }
+  [[nodiscard]] bool is(Kernel kernel) const { return table_.kernel == kernel; }
+  [[nodiscard]] bool talks() const { return is(Kernel::kCollective) || is(Kernel::kDispatch); }
+  [[nodiscard]] const RowForm& form() const { return form_of(table_.kernel); }
+  /// Of a row's columns that of the GPUs.
+  [[nodiscard]] double gpus(const std::vector<double>& numbers) const {
+    return numbers[is(Kernel::kCollective) ? 1 : 0];
+  }
 
   void read_gpu() {
     const std::string name = reader_.string("gpu");
@@ -134,12 +144,12 @@ class KernelTableReader {
 
   void read_row(const io::Node& row, std::string pointer) {
     const auto numbers = numbers_of(row);
-    const auto operation = table_.kernel == "collective" && numbers ? operation_of(row.items.front()) : std::nullopt;
-    const bool counts = !talks() || (numbers && is_count_of_gpus(numbers->at(table_.kernel == "collective" ? 1 : 0)));
-    if (!numbers || !counts || (table_.kernel == "collective" && !operation)) {
+    const auto operation = is(Kernel::kCollective) && numbers ? operation_of(row.items.front()) : std::nullopt;
+    const bool counts = !talks() || (numbers && is_count_of_gpus(gpus(*numbers)));
+    if (!numbers || !counts || (is(Kernel::kCollective) && !operation)) {
       reader_.error_at(
           row, std::move(pointer), "wrong-type",
-          fmt::format("expected {}: [{}], numbers above 0", table_.kernel, form_->columns),
+          fmt::format("expected {}: [{}], numbers above 0", form().kernel, form().columns),
           talks() ? "two GPUs at least; operations are all_reduce, all_gather, reduce_scatter, all_to_all" : "");
       return;
     }
@@ -153,10 +163,10 @@ class KernelTableReader {
 
   /// All columns, the operation as 1; nothing where one is no number above 0.
   [[nodiscard]] std::optional<std::vector<double>> numbers_of(const io::Node& row) const {
-    if (row.kind != io::NodeKind::kArray || row.items.size() != form_->count) return std::nullopt;
+    if (row.kind != io::NodeKind::kArray || row.items.size() != form().count) return std::nullopt;
     std::vector<double> numbers;
     for (const io::Node& item : row.items) {
-      const bool is_word = numbers.empty() && table_.kernel == "collective";
+      const bool is_word = numbers.empty() && is(Kernel::kCollective);
       const double value = is_word ? 1 : item.number;
       const bool is_number = item.kind == io::NodeKind::kInteger || item.kind == io::NodeKind::kNumber;
       if (!is_word && (!is_number || !(value > 0) || value > kLargest)) return std::nullopt;
@@ -168,28 +178,29 @@ class KernelTableReader {
   /// Why so many GPUs do not reach each other; empty: they do.
   [[nodiscard]] std::string unreachable(const std::vector<double>& numbers) const {
     if (!talks()) return "";
-    const auto gpus = static_cast<std::int64_t>(numbers.at(table_.kernel == "collective" ? 1 : 0));
+    const auto count = static_cast<std::int64_t>(gpus(numbers));
     const int each = table_.gpus_per_node;
-    if (each == 0 || gpus <= each) return "";
-    if (gpus % each != 0) return fmt::format("{} GPUs do not divide into nodes of {}", gpus, each);
-    return table_.network.bandwidth.value() > 0 ? "" : fmt::format("{} GPUs need a network between nodes", gpus);
+    if (each == 0 || count <= each) return "";
+    if (count % each != 0) return fmt::format("{} GPUs do not divide into nodes of {}", count, each);
+    return table_.network.bandwidth.value() > 0 ? "" : fmt::format("{} GPUs need a network between nodes", count);
   }
 
   [[nodiscard]] KernelCall call_of(const std::vector<double>& n, std::optional<cost::Collective> operation) const {
     if (operation) return CollectiveCall{*operation, static_cast<int>(n[1]), n[2]};
-    if (table_.kernel == "product") return ProductCall{n[0], n[1], n[2]};
-    if (table_.kernel == "stream") return StreamCall{n[0]};
+    if (is(Kernel::kProduct)) return ProductCall{n[0], n[1], n[2]};
+    if (is(Kernel::kStream)) return StreamCall{n[0]};
     return DispatchCall{static_cast<int>(n[0]), n[1], n[2], {n[3], choice_.groups, choice_.chosen_groups}};
   }
 
   io::ObjectReader& reader_;
   std::span<const cluster::GpuType> gpus_;
-  decltype(kForms)::const_iterator form_ = kForms.begin();
   cost::TokenChoice choice_;  ///< of all rows, but for how many experts
   KernelTable table_;
 };
 
 }  // namespace
+
+std::string_view to_string(Kernel kernel) { return form_of(kernel).kernel; }
 
 Expected<std::vector<KernelTable>> read_kernel_times(std::string text, std::string file,
                                                      std::span<const cluster::GpuType> gpus) {

@@ -132,8 +132,11 @@ double choose(int n, int k) {
   return ways;
 }
 
-/// That a token goes to none of the experts of a place that holds `held` whole groups.
+/// That a token goes to none of the experts of a place that holds `held` whole groups. Of more groups than models have
+/// the place has as many that are chosen as in the mean: binomials would leave the range of doubles.
 double passes_groups(int held, const TokenChoice& choice) {
+  constexpr int kMostCounted = 64;
+  if (choice.groups > kMostCounted) return std::pow(1 - static_cast<double>(held) / choice.groups, choice.experts);
   double passed = 0;
   for (int chosen = 0; chosen <= std::min(held, choice.chosen_groups); ++chosen) {  // of the place's groups
     const int elsewhere = choice.chosen_groups - chosen;

@@ -25,7 +25,7 @@ LINK = {"bandwidth_gb_s": 32, "latency_us": 5}
 GPU = {"vendor": "acme", "architecture": "odd", "multiprocessors": 80, "memory_gib": 40, "reserved_gib": 3,
        "memory_bandwidth_gb_s": 1500,
        "peak_tflops": {"fp32": 20, "tf32": 100, "fp16": 300, "bf16": 300, "fp8": 600, "fp4": 1200},
-       "peer_link": {"bandwidth_gb_s": 300, "latency_us": 3, "reach": 8, "pair_gb_s": 50}, "pcie": dict(LINK),
+       "peer_link": {"bandwidth_gb_s": 300, "latency_us": 3, "ramp_us": 20, "reach": 8, "pair_gb_s": 50}, "pcie": dict(LINK),
        "calibration": {"gemm_efficiency": 0.6, "attention_forward": 0.4, "attention_backward": 0.3, "memory_efficiency": 0.8,
                        "kernel_launch_us": 5, "host_issue_us": 5,
                        "fused_kernels": {"gemm_efficiency": 0.6, "fp8_efficiency": 0.5, "fp4_efficiency": 0.4, "memory_efficiency": 0.8},
@@ -40,7 +40,7 @@ CLUSTER = {
     "schema": "tangram.cluster/1", "name": "odd", "gpus": {"Odd": GPU},
     "nodes": [
         {"name": "a-{}", "count": 2, "labels": {"rack": "r1"},
-         "gpus": [{"type": "Odd", "count": 2, "link": {**LINK, "clique": 2},
+         "gpus": [{"type": "Odd", "count": 2, "link": {**LINK, "ramp_us": 9, "clique": 2},
                    "measured": {"gemm_tflops": 150, "memory_bandwidth_gb_s": 1200, "usable_memory_gib": 36,
                                 "link_bandwidth_gb_s": 30}}],
          "host_link": dict(LINK), "network": {"cards": 2, "bandwidth_gbit_s": 100, "latency_us": 5},
@@ -53,7 +53,8 @@ CLUSTER = {
     "links": [{"between": {"rack": ["r1", "r2"]}, "bandwidth_gbit_s": 10, "latency_us": 50}],
     "measured_links": {"nodes": ["a-1", "a-2"], "bandwidth_gbit_s": [[0, 90], [90, 0]], "latency_us": [[0, 6], [6, 0]]}}
 MLA = {"q_lora_rank": 64, "kv_lora_rank": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16}
-MOE = {"experts": 8, "experts_per_token": 2, "expert_hidden": 128, "shared_hidden": 128, "latent_hidden": 64}
+MOE = {"experts": 8, "experts_per_token": 2, "expert_hidden": 128, "shared_hidden": 128, "latent_hidden": 64, "expert_groups": 4,
+       "groups_per_token": 2}
 MAMBA2 = {"heads": 8, "head_dim": 32, "groups": 2, "state": 16, "convolution": 4, "chunk": 64}
 GATED_DELTA = {"value_heads": 8, "value_head_dim": 32, "key_heads": 4, "key_head_dim": 32, "convolution": 4, "chunk": 64}
 MOE_RUN = {**MOE, "first_dense_layers": 1, "every": 1}

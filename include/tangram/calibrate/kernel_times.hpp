@@ -50,8 +50,11 @@ struct KernelTime {
   double seconds = 0;
 };
 
+enum class Kernel { kProduct, kStream, kCollective, kDispatch };
+[[nodiscard]] std::string_view to_string(Kernel kernel);
+
 struct KernelTable {
-  std::string kernel;  ///< "product", "stream", "collective", "dispatch": what all rows are calls of
+  Kernel kernel = Kernel::kProduct;  ///< what all rows are calls of
   cluster::GpuType gpu;
   DType precision = DType::kBf16;  ///< of products
   int gpus_per_node = 0;           ///< of collectives and dispatch

@@ -184,6 +184,8 @@ TEST_CASE("tokens whose experts are in few groups go to few places") {
   CHECK(other_places(8, {6, 8, 8}) == Approx(other_places(8, {6})));
   CHECK(other_places(8, {8, 8, 4}) < other_places(8, {8, 8, 6}));
   CHECK(other_places(1, {8, 8, 4}) == 0);
+  // Of more groups than can be counted as many are chosen as in the mean.
+  CHECK(other_places(8, {8, 64, 32}) == Approx(other_places(8, {8, 4096, 2048})).epsilon(0.05));
 }
 
 TEST_CASE("exchanges of experts beside another microbatch leave what sticks out and a loss") {

@@ -113,7 +113,9 @@ class FleetJudge {
     if (!real) return;  // an unknown host or GPU is reported already
     // Between nodes all members of a node together have its network; inside, every GPU has its own link.
     const double most = real->bandwidth.value() * (a.host == b.host ? sharers : 1);
-    if (said.bandwidth.value() > most * (1 + kRounding) || said.latency < real->latency || said.ramp < real->ramp) {
+    const double rate = said.bandwidth.value();
+    const bool ramps_sooner = said.ramp < real->ramp && rate > most * (1 - kRounding);  // a slow link may have no ramp
+    if (rate > most * (1 + kRounding) || said.latency < real->latency || ramps_sooner) {
       findings_.add("link-better-than-fleet", where,
                     std::string(what) + " is better than the fleet's between " + a.host + " and " + b.host);
     }

@@ -72,6 +72,7 @@ class FieldSchema {
   void boolean(std::string_view key, bool) { need(key, typed("boolean")); }
   void boolean_or(std::string_view key, bool) { allow(key, typed("boolean")); }
   void milliseconds(std::string_view key, Nanoseconds) { need(key, number_schema({0.0})); }
+  void milliseconds_if(std::string_view key, Nanoseconds) { allow(key, number_schema({0.0})); }
   void seconds(std::string_view key, Nanoseconds) { need(key, number_schema({0.0})); }
   void bytes(std::string_view key, Bytes) { need(key, integer_schema({0})); }
   template <class E>

@@ -104,11 +104,11 @@ def check_ablation(tangram, catalogue, dataset):
     check(run.returncode == 0, run.stderr)
     lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in run.stdout.splitlines()]
     mean = {line[0]: float(line[3].rstrip(" %")) for line in lines[2:]}
-    check(len(mean) == 10 and all(line[1] == "24" for line in lines[2:]), run.stdout)
+    check(len(mean) == 11 and all(line[1] == "24" for line in lines[2:]), run.stdout)
     check(mean.pop("everything on") < 1, run.stdout)
     # One GPU exchanges nothing.
-    needless = [mean.pop(name) for name in list(mean) if name.startswith(("no gap", "no hierarchical", "no overlap"))]
-    check(len(needless) == 3 and max(needless) < 2, run.stdout)
+    needless = [mean.pop(name) for name in list(mean) if name.startswith(("no gap", "short messages", "no hierarchical", "no overlap"))]
+    check(len(needless) == 4 and max(needless) < 2, run.stdout)
     check(all(error > max(needless) + 1 for error in mean.values()), run.stdout)
 
 

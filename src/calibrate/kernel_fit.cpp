@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "tangram/base/at.hpp"
 #include "tangram/base/compass_search.hpp"
 #include "tangram/calibrate/kernel_times.hpp"
+#include "tangram/cluster/usual_link.hpp"
 
 namespace tangram::calibrate {
 namespace {
@@ -38,9 +38,7 @@ cost::DeviceRates rates_of(const KernelTable& table) {
 cluster::DeviceShape shape_of(const KernelTable& table, int gpus) {
   cluster::DeviceShape shape;
   shape.device = table.gpu;
-  const bool fabric = table.gpu.peer_link.bandwidth.value() > 0;
-  const bool spans = table.gpu.peer_reach == 0 || table.gpu.peer_reach >= gpus;
-  shape.intra = fabric && spans ? table.gpu.peer_link : table.gpu.pcie;
+  shape.intra = cluster::usual_link(table.gpu, gpus);
   shape.per_node = table.gpus_per_node > 0 ? std::min(gpus, table.gpus_per_node) : gpus;
   shape.nodes = gpus / shape.per_node;
   shape.inter = table.network;

@@ -20,7 +20,6 @@
 #include <array>
 #include <optional>
 
-#include "tangram/base/spelling.hpp"
 #include "tangram/calibrate/kernel_times.hpp"
 #include "tangram/cluster/gpu_names.hpp"
 #include "tangram/io/limits.hpp"
@@ -95,11 +94,8 @@ class KernelTableReader {
       table_.gpu = *gpu;
       return;
     }
-    std::vector<std::string> names;
-    for (const cluster::GpuType& known : gpus_) names.push_back(known.name);
-    const auto near = closest(name, names);
     reader_.error_at("gpu", "unknown-name", fmt::format("there is no GPU type \"{}\"", name),
-                     near ? fmt::format("did you mean \"{}\"?", *near) : "`tangram gpus` lists those of the catalogue");
+                     cluster::suggested_gpu(name, gpus_, "`tangram gpus` lists those of the catalogue"));
   }
 
   void read_precision() {

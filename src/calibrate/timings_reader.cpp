@@ -27,7 +27,6 @@
 
 #include "modelled.hpp"
 #include "tangram/base/at.hpp"
-#include "tangram/base/spelling.hpp"
 #include "tangram/calibrate/timings.hpp"
 #include "tangram/cluster/gpu_names.hpp"
 #include "tangram/cost/scaled_rows.hpp"
@@ -235,13 +234,11 @@ class TimingsReader {
     if (name.empty()) return nullptr;
     const cluster::GpuType* device = cluster::device_of(name, devices_);
     if (device != nullptr) return device;
-    std::vector<std::string> names;
-    for (const cluster::GpuType& known : devices_) names.push_back(known.name);
-    const auto near = closest(name, names);
+    const char* types = plan_ == nullptr
+                            ? "types are those of the catalogue; --plan FILE adds those of the plan's fleet"
+                            : "types are those of the catalogue and of the plan's fleet";
     reader.error_at("gpu", "unknown-name", fmt::format("there is no GPU type \"{}\"", name),
-                    near               ? fmt::format("did you mean \"{}\"?", *near)
-                    : plan_ == nullptr ? "types are those of the catalogue; --plan FILE adds those of the plan's fleet"
-                                       : "types are those of the catalogue and of the plan's fleet");
+                    cluster::suggested_gpu(name, devices_, types));
     return nullptr;
   }
 

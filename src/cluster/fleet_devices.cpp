@@ -6,6 +6,7 @@
 
 #include "fleet_names.hpp"
 #include "link_values.hpp"
+#include "tangram/cluster/usual_link.hpp"
 #include "tangram/io/limits.hpp"
 
 namespace tangram::cluster {
@@ -24,11 +25,7 @@ void set_link(DeviceGroup& group, const Link& link, int clique) {
   group.clique = std::min(clique, group.count);
 }
 
-// The fabric of the datasheet where it spans the node, else the host bus.
-void set_usual_link(DeviceGroup& group) {
-  const bool spans = group.device.peer_reach == 0 || group.device.peer_reach >= group.count;
-  set_link(group, has_fabric(group.device) && spans ? group.device.peer_link : group.device.pcie, group.count);
-}
+void set_usual_link(DeviceGroup& group) { set_link(group, usual_link(group.device, group.count), group.count); }
 
 void set_link_class(io::ObjectReader& reader, const std::string& word, DeviceGroup& group) {
   const GpuType& device = group.device;

@@ -1,8 +1,13 @@
 #include "tangram/cluster/gpu_names.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
+
+#include "tangram/base/spelling.hpp"
 
 namespace tangram::cluster {
 namespace {
@@ -96,6 +101,13 @@ const GpuType* device_of(const std::string& name, std::span<const GpuType> devic
   if (const auto* exact = named(without_brand(name))) return exact;
   const ShortName* known = short_name(name);
   return known != nullptr ? named(known->usual) : nullptr;
+}
+
+std::string suggested_gpu(std::string_view name, std::span<const GpuType> devices, std::string otherwise) {
+  std::vector<std::string> names;
+  for (const GpuType& device : devices) names.push_back(device.name);
+  const auto near = closest(name, names);
+  return near ? fmt::format("did you mean \"{}\"?", *near) : std::move(otherwise);
 }
 
 bool may_mean(const std::string& name, const std::string& catalogue_name) {

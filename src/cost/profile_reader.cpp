@@ -34,7 +34,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "tangram/base/spelling.hpp"
+#include "tangram/cluster/gpu_names.hpp"
 #include "tangram/cost/profile_anomaly.hpp"
 #include "tangram/cost/profile_file.hpp"
 #include "tangram/io/limits.hpp"
@@ -74,11 +74,8 @@ void read_device(io::ObjectReader& reader, std::span<const cluster::GpuType> dev
     profile.device = *found;
     return;
   }
-  std::vector<std::string> names;
-  for (const cluster::GpuType& device : devices) names.push_back(device.name);
-  const auto near = closest(name, names);
   reader.error_at("gpu", "unknown-name", fmt::format("there is no GPU type \"{}\"", name),
-                  near ? fmt::format("did you mean \"{}\"?", *near) : "types are those of the catalogue and the fleet");
+                  cluster::suggested_gpu(name, devices, "types are those of the catalogue and the fleet"));
 }
 
 Nanoseconds read_time(io::ObjectReader& reader, std::string_view key) {

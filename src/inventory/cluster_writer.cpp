@@ -7,6 +7,7 @@
 
 #include "name_ranges.hpp"
 #include "tangram/base/problem.hpp"
+#include "tangram/cluster/usual_link.hpp"
 #include "tangram/inventory/inventory.hpp"
 #include "tangram/io/json_writer.hpp"
 #include "tool_units.hpp"
@@ -25,7 +26,7 @@ Json link_to_json(const cluster::Link& link) {
 Json joined_to_json(const FoundGpus& gpus) {
   const cluster::GpuType& device = *gpus.device;
   const bool fabric = device.peer_link.bandwidth.value() > 0;
-  const bool spans = fabric && (device.peer_reach == 0 || device.peer_reach >= gpus.count);
+  const bool spans = cluster::fabric_spans(device, gpus.count);
   if (gpus.joined == 0 || gpus.count == 1) return nullptr;
   if (gpus.joined == 1 || !fabric) return spans || fabric ? Json("pcie") : Json(nullptr);
   if (gpus.joined == gpus.count && spans) return nullptr;

@@ -7,7 +7,7 @@
 #include "gpu_match.hpp"
 #include "places.hpp"
 #include "tangram/base/problem.hpp"
-#include "tangram/base/spelling.hpp"
+#include "tangram/cluster/gpu_names.hpp"
 #include "tangram/inventory/inventory.hpp"
 #include "tangram/io/limits.hpp"
 
@@ -61,11 +61,8 @@ Expected<const cluster::GpuType*> find_type(const std::string& text, const std::
     return fail(bad_nodes(text, fmt::format("\"{}\" may be {}", printable(type), fmt::join(match.candidates, ", ")),
                           "say which"));
   }
-  std::vector<std::string> names;
-  for (const cluster::GpuType& device : devices) names.push_back(device.name);
-  const auto near = closest(type, names);
   return fail(bad_nodes(text, fmt::format("the catalogue has no GPU type \"{}\"", printable(type)),
-                        near ? fmt::format("did you mean \"{}\"?", *near) : "tangram gpus lists them"));
+                        cluster::suggested_gpu(type, devices, "tangram gpus lists them")));
 }
 
 /// "h100" of "H100-80GB-SXM", "rtx-4090" of "RTX-4090": what its nodes are called.

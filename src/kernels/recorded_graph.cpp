@@ -8,7 +8,6 @@
 #include "place.hpp"
 #include "tangram/base/digest.hpp"
 #include "tangram/base/problem.hpp"
-#include "tangram/base/spelling.hpp"
 #include "tangram/cluster/gpu_names.hpp"
 #include "tangram/kernels/kernel_cost.hpp"
 #include "tangram/kernels/signatures.hpp"
@@ -17,11 +16,8 @@ namespace tangram::kernels {
 namespace {
 
 Diagnostic unknown_gpu(const std::string& name, std::span<const cluster::GpuType> devices) {
-  std::vector<std::string> names;
-  for (const cluster::GpuType& device : devices) names.push_back(device.name);
-  const auto near = closest(name, names);
   return problem(ErrorKind::kInput, "unknown-gpu", fmt::format("unknown GPU type \"{}\"", name),
-                 near ? fmt::format("did you mean \"{}\"?", *near) : "tangram gpus lists them");
+                 cluster::suggested_gpu(name, devices, "tangram gpus lists them"));
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 
 #include "context.hpp"
 #include "tangram/base/problem.hpp"
-#include "tangram/base/spelling.hpp"
 #include "tangram/cluster/gpu_names.hpp"
 
 namespace tangram::profiles {
@@ -43,12 +42,9 @@ Diagnostic plain(std::string code, std::string message, std::string hint) {
 
 std::optional<Diagnostic> complaint(const Request& request, std::span<const cluster::GpuType> devices) {
   if (request.gpu.empty()) return std::nullopt;
-  std::vector<std::string> names;
-  for (const cluster::GpuType& device : devices) names.push_back(device.name);
-  if (std::ranges::find(names, request.gpu) != names.end()) return std::nullopt;
-  const auto close = closest(request.gpu, names);
+  if (std::ranges::find(devices, request.gpu, &cluster::GpuType::name) != devices.end()) return std::nullopt;
   return plain("unknown-name", fmt::format("there is no GPU type \"{}\"", request.gpu),
-               close ? fmt::format("did you mean \"{}\"?", *close) : "types are those of the catalogue");
+               cluster::suggested_gpu(request.gpu, devices, "types are those of the catalogue"));
 }
 
 /// Why nothing was imported: what was left out last says it best.

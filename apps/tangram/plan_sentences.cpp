@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,7 @@
 #include "table.hpp"
 #include "tangram/base/at.hpp"
 #include "tangram/export/export.hpp"
+#include "tangram/multimodal/uneven.hpp"
 #include "tangram/planner/plan.hpp"
 
 namespace tangram::app {
@@ -29,6 +31,9 @@ std::string model_line(const model::Model& model) {
       fmt::format("{}: {} layers, {} parameters", model.name, model.block_count(), billions(model.total_parameters()));
   if (model.active_parameters() != model.total_parameters()) {
     text += fmt::format(" ({} active)", billions(model.active_parameters()));
+  }
+  if (const auto adapters = model::adapters_of(model)) {
+    if (const auto bytes = quantized_bytes(adapters->base)) text += fmt::format(", layers in {:.2f} bits", 8 * *bytes);
   }
   const std::int64_t trained = model.trained_parameters();
   if (trained != model.total_parameters()) text += fmt::format(", {} trained", billions(trained));
@@ -201,6 +206,30 @@ std::string encoder_times_text(const plan::LaunchPlan& plan) {
                      people_time(to_seconds(slowest.backward)), each ? " for each microbatch" : "");
 }
 
+/// Ranks that have samples of their own, as the first stages of the pipelines split them.
+std::int64_t data_parallel_ranks(const plan::LaunchPlan& plan) {
+  std::int64_t ranks = 0;
+  for (const plan::Pipeline& pipeline : plan.pipelines) {
+    for (const plan::Part& part : at(plan.stages, pipeline.stages.front()).parts) ranks += part.strategy.degrees.dp;
+  }
+  return ranks;
+}
+
+/// What attention works out of packed samples, and of whom most.
+std::string packing_line(const plan::LaunchPlan& plan) {
+  const model::Job& job = plan.model.job;
+  const double variation = model::packing_variation(job.packing, job.sequence_length);
+  const std::int64_t ranks = data_parallel_ranks(plan);
+  const std::int64_t samples = std::max<std::int64_t>(1, job.global_batch / ranks);
+  const double slowest = multimodal::slowest_lane({variation, 0}, ranks, samples);
+  std::string text = fmt::format(
+      "tokens are in sequences of {} tokens in the mean",
+      thousands(static_cast<std::int64_t>(std::round(model::attended_length(job.packing, job.sequence_length)))));
+  if (variation <= 0) return text;
+  return text + fmt::format("; attention of a sample varies by {:.0f} %, the slowest of {} has {:.0f} % more of it",
+                            100 * variation, counted(ranks, "data-parallel rank"), 100 * (slowest - 1));
+}
+
 }  // namespace
 
 std::string options_line(const std::vector<plan::ChosenOption>& options) {
@@ -233,6 +262,7 @@ std::vector<Sentence> plan_subject(const plan::LaunchPlan& plan) {
       {"model", model_line(plan.model)},
       {"batch", batch_line(plan)},
       {"islands", islands_line(plan)}};
+  if (plan.model.job.packing.any()) subject.push_back({"packing", packing_line(plan)});
   if (plan.colocated) {
     subject.push_back({"encoders", encoder_line(plan) + "; " + encoder_times_text(plan)});
   }

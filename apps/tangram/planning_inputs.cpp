@@ -22,6 +22,12 @@ namespace {
 
 constexpr std::int64_t kManyReplicas = 1 << 20;
 
+/// Options that train adapters, and how the matrices that these are beside are held.
+constexpr std::pair<std::string_view, model::BaseQuantization> kAdapterOptions[] = {
+    {"lora", model::BaseQuantization::kNone},
+    {"qlora", model::BaseQuantization::kNf4Double},
+};
+
 model::JobOverrides overrides_of(const Settings& settings) {
   model::JobOverrides overrides{settings.count("seq-len"), settings.count("global-batch"), settings.count("microbatch"),
                                 settings.files("freeze")};
@@ -31,9 +37,19 @@ model::JobOverrides overrides_of(const Settings& settings) {
   if (auto constraints = model::read_constraints(settings.files("module"))) {
     overrides.constraints = *std::move(constraints);
   }
-  const std::vector<std::string> lora = settings.files("lora");
-  if (auto adapters = model::read_adapters(lora); adapters && !lora.empty()) overrides.adapters = *adapters;
+  for (const auto& [option, base] : kAdapterOptions) {
+    const std::vector<std::string> words = settings.files(option);
+    if (words.empty()) continue;
+    overrides.adapters = model::read_adapters(words).value_or(model::Adapters{});
+    overrides.adapters->base = base;
+  }
   return overrides;
+}
+
+std::optional<Diagnostic> adapters_complaint(const Settings& settings) {
+  if (settings.files("lora").empty() || settings.files("qlora").empty()) return std::nullopt;
+  return problem(ErrorKind::kUsage, "conflicting-options", "--lora and --qlora exclude each other",
+                 "--qlora has adapters beside weights in 4 bits, --lora beside weights as they are");
 }
 
 /// The names were checked where they were written.
@@ -98,6 +114,7 @@ Expected<PlanningInputs> load_planning_inputs(const std::string& cluster, const 
                                               const Settings& settings, const cluster::Edits& edits) {
   PlanningInputs inputs;
   Diagnostics mistakes;
+  if (auto complaint = adapters_complaint(settings)) return fail(*std::move(complaint));
   take(load_fleet(cluster, edits), inputs.fleet, mistakes);
   const bool fleet = mistakes.empty();
   take(load_model(model, overrides_of(settings)), inputs.model, mistakes);

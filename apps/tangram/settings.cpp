@@ -67,6 +67,8 @@ std::vector<SettingDefinition> make_definitions() {
       {kJob, kAdapters, "lora", "RANK",
        "train low-rank adapters beside the language model, which is frozen: 16, or beside some matrices "
        "16,q_proj,v_proj"},
+      {kJob, kAdapters, "qlora", "RANK",
+       "the same beside matrices that are held in 4 bits (QLoRA: NF4 with scales in 8 bits)"},
       {kJob, kModules, "module", "WHAT",
        "fix degrees and GPU types of modules: vision:tp=2,gpus=A100+L40S,language:tp=8 (tp, cp, ep, gpus)"},
       {kJob, kTechniques, "allow", "LIST", "use only these of the techniques the model file allows: tp,dp,pp"},

@@ -41,7 +41,9 @@ Reason why_incomplete(const Measurement& m) {
   if (batch.global < 1) return reason("the global batch is not printed");
   if (m.sequence.value_or(0) < 1) return reason("the sequence length is not printed");
   if (m.ulysses > 1) return reason("exchanges of heads for positions around attention (Ulysses) are not modelled");
-  if (m.offloads_activations) return reason("activations were offloaded to the host");
+  if (m.offloads_activations && m.offload_modules.empty()) {
+    return reason("activations were offloaded to the host, and which is not printed");
+  }
   if (m.uneven() && m.cp.value_or(1) > 1) return reason("uneven stages with context parallelism");
   return std::nullopt;
 }

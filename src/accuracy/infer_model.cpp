@@ -42,11 +42,12 @@ bool fuses_accumulation(const Measurement& m, const cluster::GpuType& device) {
 }
 
 /// Not printed: of rank 16 beside all matrices.
-void add_adapters(model::Model& model, const AdapterFacts& printed) {
+void add_adapters(model::Model& model, const AdapterFacts& printed, bool quantized) {
   constexpr std::int64_t kUsualRank = 16;
   model::Adapters adapters;
   adapters.rank = adapters.alpha = printed.rank > 0 ? printed.rank : kUsualRank;
   for (const std::string& name : printed.targets) adapters.targets.add(*model::target_called(name));
+  if (quantized) adapters.base = model::BaseQuantization::kNf4Double;
   model::set_adapters(model, adapters);
 }
 
@@ -108,6 +109,14 @@ model::RecomputeModules find_modules(const Measurement& m) {
     if (std::ranges::count(m.recompute_modules, name) > 0) modules.add(module);
   }
   if (m.recompute == "selective" && m.recompute_modules.empty()) modules.add(model::RecomputeModule::kCoreAttention);
+  return modules;
+}
+
+model::OffloadModules find_offloads(const Measurement& m) {
+  model::OffloadModules modules;
+  for (const auto& [name, module] : model::kOffloadModules) {
+    if (std::ranges::count(m.offload_modules, name) > 0) modules.add(module);
+  }
   return modules;
 }
 
@@ -190,12 +199,15 @@ Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& 
   model->job.flash_attention = uses_fused_attention(m, device) && model->job.parameter_bytes == 2;
   set_kernels(model->job, m, device);
   model->job.recompute_modules = find_modules(m);
+  model->job.offload_modules = find_offloads(m);
   model->job.dropout = !is_recent(device);
   model->job.wide_layers = {m.wide_first, m.wide_last};
   model::set_wide_layers(*model);
   set_printed(model->job, m.kernels);
   model->job.optimizer.state_bytes_per_parameter -= bytes_below_fp32(find_moments(m));
-  if (m.task.find("LoRA") != std::string::npos) add_adapters(*model, m.adapters);
+  if (m.task.find("LoRA") != std::string::npos) {
+    add_adapters(*model, m.adapters, m.task.find("QLoRA") != std::string::npos);
+  }
   return model;
 }
 

@@ -368,6 +368,7 @@ void read_options(const Row& row, Measurement& out) {
   out.flash_attention = row.boolean("flash_attention");
   out.attention_kernel = read_attention_kernel(row);
   out.offloads_activations = row.boolean("act_offload").value_or(false);
+  out.offload_modules = row.words("offload_modules");
   out.offloaded_layers = row.count("act_offload_layers").value_or(0);
   out.recompute = row.text("recompute");
   out.recompute_modules = row.words("recompute_modules");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tangram/cost/communication.hpp"
+#include "tangram/cost/memory.hpp"
 
 namespace tangram::cost {
 namespace {
@@ -89,6 +90,35 @@ Passes feed_forward_part(const Context& c, double rows, double input, double wid
 Passes dense_part(const Context& c, double columns) {
   const Passes between = activation(c, c.local.tokens * columns);
   return feed_forward_part(c, c.local.tokens, c.local.hidden, columns, between, 1, InputFrom::kNorm);
+}
+
+/// What frozen matrices that are held quantized take to become what a product reads, forward and again backward: they
+/// are read, their copy is written (bitsandbytes' MatMul4Bit). Scales in 8 bits are turned into fp32 before, by two
+/// kernels more. `matrices`: their kernels.
+Passes dequantized(const Context& c, double parameters, double matrices) {
+  const std::optional<double> held = model::quantized_bytes(c.block.adapters.base);
+  if (!held || parameters <= 0) return {};
+  const double kernels = matrices * (c.block.adapters.base == model::BaseQuantization::kNf4Double ? 3 : 1);
+  const double seconds = parameters * (*held + c.local.element) / c.rates.memory + kernels * c.rates.launch;
+  const int issued = static_cast<int>(kernels);
+  return {seconds, c.block.gradients.inputs ? seconds : 0, issued, c.block.gradients.inputs ? issued : 0};
+}
+
+int matrices_of_feed_forward(const Context& c) { return c.block.feed_forward.gated ? 3 : 2; }
+
+/// Of a dense feed-forward part or of shared experts.
+Passes dequantized_dense(const Context& c, double columns) {
+  return dequantized(c, matrices_of_feed_forward(c) * c.local.hidden * columns, matrices_of_feed_forward(c));
+}
+
+/// Of attention, a recurrence and routed experts.
+Passes dequantized_others(const Context& c) {
+  const LocalParameters all = local_quantized_parameters(c.block, c.degrees);
+  const double dense = matrices_of_feed_forward(c) * c.local.hidden * (c.local.dense + c.local.shared);
+  const double of_latent = c.block.attention.q_lora_rank > 0 ? 5 : 4;
+  Passes time = dequantized(c, all.shared - dense, c.block.recurrence ? 2 : of_latent);
+  time += dequantized(c, all.expert, matrices_of_feed_forward(c) * c.local.experts);
+  return time;
 }
 
 /// What experts have between their products.
@@ -321,6 +351,7 @@ double dense_seconds(const Context& c, double columns, const model::Job& job) {
   if (columns <= 0) return 0;
   Passes part = dense_part(c, columns);
   part += adapters(c, false);
+  part += dequantized_dense(c, columns);
   return host_bound(part, c.rates, job.blocking_launches).forward + tensor_exchange(c);
 }
 
@@ -378,6 +409,14 @@ void hide_tensor_exchange(BlockTime& time, int tp) {
   time.overlapped.forward += hidden.forward;
   time.overlapped.backward += hidden.backward;
   time.tensor = {time.tensor.forward - hidden.forward, time.tensor.backward - hidden.backward};
+}
+
+/// Inputs of modules go to the host and come back beside the passes, on the host's bus: copy engines take nothing from
+/// the products.
+void expose_offload(BlockTime& time, double bytes, const cluster::DeviceShape& shape) {
+  const double seconds = bytes / shape.device.pcie.bandwidth.value();
+  time.communication.forward += seconds_beside(seconds, time.compute.forward + time.communication.forward, 0);
+  time.communication.backward += seconds_beside(seconds, time.compute.backward + time.communication.backward, 0);
 }
 
 /// What dispatch and combine add, beside the passes of another microbatch where the job has it so. What hides them
@@ -462,6 +501,8 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   const double columns = c.local.dense + c.local.shared;
   if (columns > 0) time.compute += dense_part(c, columns);
   for (const bool of_attention : {true, false}) time.compute += adapters(c, of_attention);
+  time.compute += dequantized_dense(c, columns);
+  time.compute += dequantized_others(c);
   const Passes routed = block.feed_forward.is_moe() ? experts(c) : Passes{};
   const Passes rest = time.compute;
   Passes device = rest;
@@ -487,6 +528,11 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   const Passes routes = expose_routes(time, experts_exchange.routes, job);
   time.communication = {time.tensor.forward + routes.forward + travel.forward - hidden_ring.forward,
                         time.tensor.backward + routes.backward + travel.backward - hidden_ring.backward};
+  if (!job.offload_modules.empty()) {
+    const DType format = matrix_format(shape.device, job.precision);
+    const ActivationBytes kept = block_activation(block, job, degrees, samples_per_replica, format, shape.methods);
+    if (kept.offloaded > 0) expose_offload(time, kept.offloaded, shape);
+  }
   if (!block.gradients.any()) drop_backward(time);
   return time;
 }

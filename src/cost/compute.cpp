@@ -296,9 +296,10 @@ Passes unfused_attention_seconds(const AttentionCore& core, double element, cons
 
 double visible_keys(const model::Attention& attention, double tokens) {
   const double window = static_cast<double>(attention.sliding_window);
-  const double seen = window > 0 && window < tokens ? window : tokens;
+  const double length = attention.packed_length > 0 ? std::min(attention.packed_length, tokens) : tokens;
+  const double seen = window > 0 && window < length ? window : length;
   if (!attention.causal) return seen;
-  return seen - seen * (seen - 1) / (2 * tokens);
+  return seen - seen * (seen - 1) / (2 * length);
 }
 
 Flops attention_forward_flops(const model::BlockType& block) {

@@ -126,6 +126,20 @@ LocalParameters local_parameters(const model::BlockType& block, const Degrees& d
   return sharded(model::parameters(block), of_key_value(block) + adapters_of_key_value(block), block, degrees);
 }
 
+LocalParameters local_quantized_parameters(const model::BlockType& block, const Degrees& degrees) {
+  const model::BlockParameters all = model::quantized_parameters(block);
+  return all.total() == 0 ? LocalParameters{} : sharded(all, 2.0 * static_cast<double>(block.hidden), block, degrees);
+}
+
+LocalParameters local_held_parameters(const model::BlockType& block, const model::Job& job, const Degrees& degrees) {
+  LocalParameters held = local_parameters(block, degrees);
+  const LocalParameters quantized = local_quantized_parameters(block, degrees);
+  const double spared = model::spared_share(block, job.parameter_bytes);
+  held.shared -= spared * quantized.shared;
+  held.expert -= spared * quantized.expert;
+  return held;
+}
+
 LocalParameters local_trained_parameters(const model::BlockType& block, const Degrees& degrees) {
   const double own = block.gradients.weights ? of_key_value(block) : 0;
   return sharded(model::trained_parameters(block), own + adapters_of_key_value(block), block, degrees);

@@ -96,15 +96,21 @@ double core_bytes(const LocalBlock& local, bool fused) {
   return scores * (local.dropout ? 2 * local.element + 1 : local.element);
 }
 
+double query_key_value_bytes(const LocalBlock& local) {
+  const AttentionCore& core = local.core;
+  return local.element * local.tokens * (core.heads * core.qk_dim + core.kv_heads * (core.qk_dim + core.v_dim));
+}
+
+double attended_values(const LocalBlock& local) { return local.tokens * local.core.heads * local.core.v_dim; }
+
 Kept attention_tensors(const model::BlockType& block, const LocalBlock& local, const KeptInputs& keeps, bool fused,
                        const RecomputeModules& again, const cluster::ExecutionMethods& methods) {
   const model::Attention& attention = block.attention;
   const AttentionCore& core = local.core;
-  const double qkv =
-      local.element * local.tokens * (core.heads * core.qk_dim + core.kv_heads * (core.qk_dim + core.v_dim));
+  const double qkv = query_key_value_bytes(local);
   Kept kept;
   const double of_core = core_bytes(local, fused);
-  const double output = local.tokens * core.heads * core.v_dim;
+  const double output = attended_values(local);
   kept.all = qkv + local.element * output + of_core;
   // The gate, and what it gives.
   const double behind = output * (attention.output_gate ? local.element + keeps.gated : keeps.twice);
@@ -161,6 +167,30 @@ Kept adapter_tensors(const model::BlockType& block, const LocalBlock& local) {
   return {local.element * local.tokens * adapters * static_cast<double>(block.adapters.rank), 0};
 }
 
+/// Inputs of the job's offload_modules; dropped: what selective recompute works out again instead.
+Kept offloaded_inputs(const model::BlockType& block, const model::Job& job, const LocalBlock& local,
+                      const KeptInputs& keeps, const RecomputeModules& again) {
+  using enum model::OffloadModule;
+  const model::OffloadModules moved = model::offloaded_modules(block, job);
+  const model::FeedForward& feed_forward = block.feed_forward;
+  Kept inputs;
+  const auto add = [&](model::OffloadModule module, double bytes, bool worked_out_again) {
+    if (moved.has(module)) inputs += {bytes, worked_out_again ? bytes : 0};
+  };
+  const double row = local.rows * local.hidden;
+  const bool gated = block.attention.output_gate;
+  add(kAttentionNorm, local.element * row, false);
+  add(kQueryKeyValue, keeps.mixer * row, again.has(RecomputeModule::kNorms));
+  add(kCoreAttention, query_key_value_bytes(local), again.has(RecomputeModule::kLatentUp));
+  add(kAttentionOutput, (gated ? keeps.gated : local.element + keeps.twice) * attended_values(local), false);
+  const bool experts_again = again.has(RecomputeModule::kExperts);
+  add(kFeedForwardNorm, local.element * row, false);
+  add(kExpertInput, keeps.expert * local.expert_rows * local.expert_input, experts_again);
+  const double activated = local.expert_rows * local.expert_width * (gate_factor(feed_forward) - 1);
+  add(kExpertActivation, local.element * activated, experts_again);
+  return inputs;
+}
+
 double attention_working(const Degrees& degrees, const LocalBlock& local, bool fused) {
   const AttentionCore& core = local.core;
   const double kv = local.element * local.tokens * core.kv_heads * (core.qk_dim + core.v_dim);
@@ -179,6 +209,17 @@ double working_bytes(const model::BlockType& block, const Degrees& degrees, cons
                                          factor * local.expert_rows * local.expert_width);
   const double gathered = 2 * local.element * local.tokens * local.hidden;  // rows of all tp ranks, and their gradient
   return gathered + std::max({mixer, dense, block.feed_forward.is_moe() ? expert : 0.0});
+}
+
+/// The copy that a product reads of a matrix that is held quantized, the largest of them.
+double dequantized_bytes(const model::BlockType& block, const Degrees& degrees, const LocalBlock& local) {
+  if (model::quantized_parameters(block).total() == 0) return 0;
+  double most = local.expert_input * local.expert_width;
+  for (const model::AdaptableMatrix& matrix : model::adaptable_matrices(block)) {
+    const LocalMatrix own = local_matrix(block, matrix, degrees);
+    most = std::max(most, own.in * own.out);
+  }
+  return local.element * most;
 }
 
 /// What a connector keeps, recomputed or not: its input, a norm's output, and both sides of each activation.
@@ -219,11 +260,16 @@ ActivationBytes block_activation(const model::BlockType& block, const model::Job
   kept += mixer_tensors(block, local, keeps, fused, again, methods);
   kept += feed_forward_tensors(block.feed_forward, local, keeps, job, again);
   kept += adapter_tensors(block, local);
+  const Kept offloaded = block.gradients.any() ? offloaded_inputs(block, job, local, keeps, again) : Kept{};
   ActivationBytes bytes;
-  bytes.none = kept.all;
-  bytes.selective = kept.all - kept.dropped;
-  bytes.full = local.element * local.rows * local.hidden;
-  bytes.working = working_bytes(block, degrees, local, fused);
+  bytes.offloaded = offloaded.all;
+  bytes.none = kept.all - offloaded.all;
+  bytes.selective = (kept.all - kept.dropped) - (offloaded.all - offloaded.dropped);
+  // Where a layer's input is on the host as well, recomputing the layer keeps no more.
+  bytes.full = std::min({local.element * local.rows * local.hidden, bytes.none, bytes.selective});
+  constexpr double kOnTheirWay = 2;  // blocks whose inputs leave or come back at a time
+  bytes.working = working_bytes(block, degrees, local, fused) + dequantized_bytes(block, degrees, local) +
+                  kOnTheirWay * bytes.offloaded;
   if (!block.gradients.any()) bytes.none = bytes.selective = bytes.full = 0;
   if (!block.connector) return bytes;
   const double connector = connector_bytes(*block.connector, local, degrees);

@@ -58,12 +58,12 @@ BlockTime joined(BlockTime a, const BlockTime& b) {
 
 double seconds_backward(const BlockTime& time) { return time.compute.backward + time.communication.backward; }
 
-/// What was measured is of a unit that is trained in full: of its passes the shares that `time` has of what
-/// `time_if_trained` gives, which is asked only of units that are not.
+/// What was measured is of a unit that is trained in full, on samples of one sequence: of its passes the shares that
+/// `time` has of what `time_if_trained` gives, which is asked only of units that are not. `packed`: samples are more.
 template <class Trained>
 Measured adapted(Measured measured, const BlockTime& time, const model::Gradients& gradients,
-                 const Trained& time_if_trained) {
-  if (gradients == model::Gradients{}) return measured;
+                 const Trained& time_if_trained, bool packed = false) {
+  if (gradients == model::Gradients{} && !packed) return measured;
   const Passes share = share_of_trained(time, time_if_trained());
   measured.time.forward *= share.forward;
   measured.time.backward *= share.backward;
@@ -157,7 +157,7 @@ UnitCost block_unit(const model::Model& model, const model::BlockType& block, co
     return block_time(type, model.job, units.degrees, samples, units.shape, units.curves);
   };
   BlockTime time = time_of(block);
-  const LocalParameters local = local_parameters(block, units.degrees);
+  const LocalParameters local = local_held_parameters(block, model.job, units.degrees);
   const LocalParameters trained = local_trained_parameters(block, units.degrees);
   UnitCost unit;
   set_time(unit, time);
@@ -167,7 +167,8 @@ UnitCost block_unit(const model::Model& model, const model::BlockType& block, co
   set_activation(unit, block_activation(block, job, units.degrees, samples, format, units.shape.methods));
   if (measured) {
     const auto trained_time = [&] { return time_of(model::plain(block)); };
-    set_measured(unit, time, adapted(*measured, time, block.gradients, trained_time));
+    const bool packed = block.attention.packed_length > 0;
+    set_measured(unit, time, adapted(*measured, time, block.gradients, trained_time, packed));
   }
   if (!block.gradients.any()) unit.recompute_full = 0;
   if (block.connector) {

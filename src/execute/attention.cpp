@@ -29,7 +29,12 @@ Heads heads_of(const Place& place, const SmallBlock& shape) {
 
 /// The positions that a query looks at; what lies outside has no weight.
 Range seen(const SmallBlock& shape, int query, int positions) {
-  Range range{0, shape.causal ? query + 1 : positions};
+  Range range{0, positions};
+  if (shape.packed > 0) {
+    range.first = query / shape.packed * shape.packed;
+    range.last = std::min(positions, range.first + shape.packed);
+  }
+  if (shape.causal) range.last = query + 1;
   if (shape.window == 0) return range;
   return {std::max(range.first, query - shape.window + 1), std::min(range.last, query + shape.window)};
 }

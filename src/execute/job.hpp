@@ -38,6 +38,7 @@ struct SmallBlock {
   bool latent = false;  ///< keys and values come from a replicated down-projection
   bool causal = true;
   int window = 0;  ///< positions a query sees; 0: all
+  int packed = 0;  ///< positions of the sequences that samples are packed of; 0: a sample is one
   bool gated = true;
   int hidden = 0;  ///< of the dense feed-forward; 0: none
   int shared_hidden = 0;

@@ -87,6 +87,7 @@ SmallBlock small_block(const model::BlockType& type, int index, int positions, c
   block.adapted = type.adapters.targets;
   block.causal = type.attention.causal;
   block.window = type.attention.sliding_window > 0 ? positions / 2 : 0;
+  if (type.attention.packed_length > 0) block.packed = positions / 2 - 1;  // the last one is shorter
   block.parallel_attention = type.parallel_attention;
   block.heads = 0;
   if (type.recurrence) set_recurrence(block, *type.recurrence, common);

@@ -212,6 +212,13 @@ void add_recompute(const plan::LaunchPlan& plan, List& list) {
   }
 }
 
+void add_offload(const plan::LaunchPlan& plan, List& list) {
+  const std::vector<std::string_view> names = names_of(model::offloaded_modules(plan.model));
+  if (names.empty()) return;
+  list.flag("fine-grained-activation-offloading")
+      .values("offload-modules", std::vector<std::string>(names.begin(), names.end()));
+}
+
 /// Which modules of layers graphs of blocks replay: all but routed experts, whose shapes depend on the routing.
 std::vector<std::string> captured_modules(const model::Model& model) {
   std::vector<std::string> modules{"attn"};
@@ -329,6 +336,7 @@ Arguments parallel_arguments(const plan::LaunchPlan& plan) {
   }
   list.flag_if(plan.model.job.overlap_tp && d.tp > 1 && d.sequence_parallel, "tp-comm-overlap");
   add_recompute(plan, list);
+  add_offload(plan, list);
   return list.take();
 }
 

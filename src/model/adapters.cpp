@@ -31,6 +31,26 @@ void add_matrices_of_feed_forward(const BlockType& block, std::int64_t inner, st
 
 }  // namespace
 
+std::string_view to_string(BaseQuantization quantization) {
+  switch (quantization) {
+    case BaseQuantization::kNone: break;
+    case BaseQuantization::kNf4: return "nf4";
+    case BaseQuantization::kNf4Double: return "nf4-double";
+  }
+  return "none";
+}
+
+std::optional<double> quantized_bytes(BaseQuantization quantization) {
+  constexpr double kBlock = 64;    // values of a scale
+  constexpr double kScales = 256;  // scales of a scale
+  switch (quantization) {
+    case BaseQuantization::kNone: break;
+    case BaseQuantization::kNf4: return 0.5 + 4 / kBlock;
+    case BaseQuantization::kNf4Double: return 0.5 + 1 / kBlock + 4 / (kBlock * kScales);
+  }
+  return std::nullopt;
+}
+
 std::vector<std::string_view> names_of(const AdapterTargets& targets) {
   std::vector<std::string_view> names;
   for (const auto& [name, target] : kAdapterTargets) {

@@ -69,6 +69,14 @@ std::vector<Conflict> conflicts(const Blueprint& blueprint, const Job& job) {
          fmt::format("microbatch {} is larger than the global batch of {} samples", job.microbatch, job.global_batch),
          fmt::format("use at most {}", job.global_batch)});
   }
+  const ModuleGraph& graph = blueprint.frame.graph;
+  const bool quantized = !graph.empty() && graph.language().adapters.base != BaseQuantization::kNone;
+  if (quantized && (is_narrow(job.precision) || job.parameter_bytes != 2)) {
+    found.push_back({"precision",
+                     fmt::format("adapters beside a quantized base compute in bf16 or fp16, not in {}",
+                                 to_string(job.precision)),
+                     "use bf16, or leave base_quantization out"});
+  }
   const std::int64_t inside = tokens_of_encoders(blueprint.frame.graph);
   if (inside > job.sequence_length) {
     found.push_back(
@@ -107,6 +115,7 @@ Model assemble(Blueprint blueprint, Job job) {
   }
   model.job = std::move(job);
   set_wide_layers(model);
+  set_packing(model);
   model.digest = digest(io::write_compact(canonical(model)));
   return model;
 }

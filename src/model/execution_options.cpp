@@ -15,7 +15,7 @@ namespace tangram::model {
 
 namespace {
 
-// DeepEP is a library beside the runtime. Transformer Engine's cross-entropy is what Megatron-LM refuses from 2026-06
+// DeepEP is a library beside the runtime; what is offloaded needs memory of the host, which no fleet file says. Transformer Engine's cross-entropy is what Megatron-LM refuses from 2026-06
 // on (#5115), as unstable.
 constexpr std::array kOptions{
     OptionName{"cuda_graphs", ExecutionOption::kCudaGraphs, true},
@@ -25,6 +25,7 @@ constexpr std::array kOptions{
     OptionName{"overlap_tp_communication", ExecutionOption::kTensorOverlap, true},
     OptionName{"fused_loss", ExecutionOption::kFusedLoss, false},
     OptionName{"recompute_modules", ExecutionOption::kRecomputeModules, true},
+    OptionName{"offload_modules", ExecutionOption::kOffloadModules, false},
 };
 
 constexpr std::string_view kAsGiven = "as-given";
@@ -83,6 +84,9 @@ std::string value_of(ExecutionOption option, const Job& job) {
     case ExecutionOption::kFusedLoss: return std::string(text_of(job.fused_loss));
     case ExecutionOption::kRecomputeModules:
       return fmt::format("{}", fmt::join(names_of(recomputed_modules(job)), "+"));
+    case ExecutionOption::kOffloadModules:
+      if (job.offload_modules.empty()) return "none";
+      return fmt::format("{}", fmt::join(names_of(job.offload_modules), "+"));
   }
   return "";
 }
@@ -96,6 +100,7 @@ void copy_option(ExecutionOption option, const Job& from, Job& to) {
     case ExecutionOption::kTensorOverlap: to.overlap_tp = from.overlap_tp; break;
     case ExecutionOption::kFusedLoss: to.fused_loss = from.fused_loss; break;
     case ExecutionOption::kRecomputeModules: to.recompute_modules = from.recompute_modules; break;
+    case ExecutionOption::kOffloadModules: to.offload_modules = from.offload_modules; break;
   }
 }
 

@@ -11,35 +11,23 @@ double number(std::int64_t value) { return static_cast<double>(value); }
 
 // Weights that one token is multiplied with: no norms, no biases, and of the experts only the chosen ones.
 double multiplied_weights(const BlockType& block) {
-  BlockType bare = plain(block);
-  bare.norms = 0;
-  bare.attention.qkv_bias = false;
-  bare.attention.output_bias = false;
-  bare.attention.qk_norm = false;
-  bare.feed_forward.bias = false;
-  bare.feed_forward.router_bias = false;
-  if (bare.recurrence) bare.recurrence->projection_bias = false;
-  const BlockParameters all = parameters(bare);
+  const BlockParameters all = linear_parameters(block);
   double weights = number(all.attention + all.replicated + all.feed_forward);
-  if (block.attention.kind == AttentionKind::kLatent) {
-    weights -= number(std::int64_t{block.attention.q_lora_rank} + block.attention.kv_lora_rank);  // their norms
-  }
-  if (bare.recurrence) {
-    const RecurrenceParameters own = parameters(*bare.recurrence, bare.hidden);
-    weights -= number(own.vectors + own.replicated);
-  }
   const FeedForward& f = block.feed_forward;
   if (f.is_moe()) weights += number(all.expert) / f.experts * f.experts_per_token;
   return weights;
 }
 
-// Query-key pairs of one sample and head. A causal query at position i sees min(i, w) keys: the integral over the
-// sequence is s w - w^2/2, which for w = s is the half of s^2 that the PaLM convention counts.
+// Query-key pairs of one sample and head. A causal query at position i of a sequence of l tokens sees min(i, w) keys:
+// the integral over the sequence is l w - w^2/2, which for w = l is the half of l^2 that the PaLM convention counts. A
+// sample of s tokens has s / l of them.
 double attended_pairs(const BlockType& block) {
   const double s = number(block.tokens);
+  const double packed = block.attention.packed_length;
+  const double l = packed > 0 ? std::min(packed, s) : s;
   const std::int64_t limit = block.attention.sliding_window;
-  const double w = limit > 0 ? std::min(number(limit), s) : s;
-  return block.attention.causal ? s * w - w * w / 2 : s * w;
+  const double w = limit > 0 ? std::min(number(limit), l) : l;
+  return block.attention.causal ? s * w - s / l * w * w / 2 : s * w;
 }
 
 // Products without weights: of attention, or of a recurrence with its states.

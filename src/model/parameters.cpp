@@ -132,6 +132,41 @@ BlockParameters parameters(const BlockType& block) {
   return out;
 }
 
+BlockParameters linear_parameters(const BlockType& block) {
+  BlockType bare = plain(block);
+  bare.norms = 0;
+  bare.attention.qkv_bias = false;
+  bare.attention.output_bias = false;
+  bare.attention.qk_norm = false;
+  bare.feed_forward.bias = false;
+  bare.feed_forward.router_bias = false;
+  if (bare.recurrence) bare.recurrence->projection_bias = false;
+  BlockParameters all = own_parameters(bare);
+  if (block.attends() && block.attention.kind == AttentionKind::kLatent && !block.recurrence) {
+    all.replicated -= Count{block.attention.q_lora_rank} + block.attention.kv_lora_rank;  // their norms
+  }
+  if (bare.recurrence) {
+    const RecurrenceParameters own = parameters(*bare.recurrence, bare.hidden);
+    all.attention -= own.vectors;
+    all.replicated -= own.replicated;
+  }
+  return all;
+}
+
+BlockParameters quantized_parameters(const BlockType& block) {
+  if (!block.adapters.any() || block.adapters.base == BaseQuantization::kNone) return {};
+  BlockParameters all = linear_parameters(block);
+  const FeedForward& f = block.feed_forward;
+  if (f.is_moe()) all.replicated -= block.hidden * (f.experts + (f.shared_gate ? 1 : 0));
+  return all;
+}
+
+double spared_share(const BlockType& block, std::int64_t full) {
+  if (!block.adapters.any()) return 0;
+  const std::optional<double> bytes = quantized_bytes(block.adapters.base);
+  return bytes ? 1 - *bytes / static_cast<double>(full) : 0;
+}
+
 BlockParameters trained_parameters(const BlockType& block) {
   BlockParameters out;
   if (block.gradients.weights) out = own_parameters(block);
@@ -145,6 +180,7 @@ BlockType plain(BlockType block) {
   block.connector.reset();
   block.constraint = {};
   block.adapters = {};
+  block.attention.packed_length = 0;
   return block;
 }
 
@@ -178,6 +214,15 @@ std::int64_t Model::total_parameters() const {
   Count total = embedding_parameters() + head_parameters();
   for (int i = 0; i < block_count(); ++i) total += parameters(block(i)).total();
   return total;
+}
+
+double Model::held_parameters() const {
+  auto held = static_cast<double>(total_parameters());
+  for (int i = 0; i < block_count(); ++i) {
+    const auto quantized = static_cast<double>(quantized_parameters(block(i)).total());
+    held -= quantized * spared_share(block(i), job.parameter_bytes);
+  }
+  return held;
 }
 
 std::int64_t Model::trained_embedding_parameters() const {

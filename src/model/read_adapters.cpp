@@ -18,9 +18,13 @@ std::string target_hint(std::string_view name) {
   return fmt::format("known matrices: {}", fmt::join(known, ", "));
 }
 
+std::pair<std::string_view, BaseQuantization> named(BaseQuantization quantization) {
+  return {to_string(quantization), quantization};
+}
+
 }  // namespace
 
-// The keys are those of PEFT's LoraConfig.
+// The keys are those of PEFT's LoraConfig, but for what holds the base, which is another library's.
 Adapters read_adapters(io::ObjectReader& lora) {
   Adapters adapters;
   adapters.rank = lora.integer("r", io::integer_limit("r"));
@@ -32,6 +36,9 @@ Adapters read_adapters(io::ObjectReader& lora) {
       report_item(lora, "target_modules", name, fmt::format("unknown matrix \"{}\"", name), target_hint(name));
     }
   }
+  adapters.base = lora.choice_or<BaseQuantization>("base_quantization", BaseQuantization::kNone,
+                                                   {named(BaseQuantization::kNone), named(BaseQuantization::kNf4),
+                                                    named(BaseQuantization::kNf4Double)});
   lora.finish();
   return adapters;
 }

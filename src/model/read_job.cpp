@@ -77,25 +77,62 @@ E read_named(io::ObjectReader& reader, std::string_view key, E usual, Others... 
   return reader.choice_or<E>(key, usual, {{to_string(usual), usual}, {to_string(others), others}...});
 }
 
-std::string module_hint(std::string_view name) {
+template <class Names>
+std::string module_hint(std::string_view name, const Names& names) {
   std::vector<std::string> known;
-  for (const auto& [module, _] : kRecomputeModules) known.emplace_back(module);
+  for (const auto& [module, _] : names) known.emplace_back(module);
   if (const auto near = closest(name, known)) return fmt::format("did you mean \"{}\"?", *near);
   return fmt::format("known modules: {}", fmt::join(known, ", "));
 }
 
-RecomputeModules read_recompute_modules(io::ObjectReader& reader) {
-  constexpr std::string_view kKey = "recompute_modules";
-  RecomputeModules out;
-  for (const std::string& name : reader.strings_if(kKey)) {
-    const auto found = std::ranges::find(kRecomputeModules, name, [](const auto& row) { return row.first; });
-    if (found != kRecomputeModules.end()) {
+/// A list of modules, which are called as `names` has them.
+template <class Module, std::size_t N>
+EnumSet<Module> read_modules(io::ObjectReader& reader, std::string_view key,
+                             const std::array<std::pair<std::string_view, Module>, N>& names) {
+  EnumSet<Module> out;
+  for (const std::string& name : reader.strings_if(key)) {
+    const auto found = std::ranges::find(names, name, [](const auto& row) { return row.first; });
+    if (found != names.end()) {
       out.add(found->second);
       continue;
     }
-    report_item(reader, kKey, name, fmt::format("unknown module \"{}\"", name), module_hint(name));
+    report_item(reader, key, name, fmt::format("unknown module \"{}\"", name), module_hint(name, names));
   }
   return out;
+}
+
+std::vector<LengthCount> read_lengths(io::ObjectReader& packing) {
+  std::vector<LengthCount> lengths;
+  for (io::ObjectReader& length : packing.objects_if("lengths")) {
+    const std::int64_t tokens = length.integer("tokens", io::integer_limit("tokens"));
+    lengths.push_back({tokens, length.integer("sequences", io::integer_limit("sequences"))});
+    length.finish();
+  }
+  return lengths;
+}
+
+Packing read_packing(io::ObjectReader& training) {
+  Packing packing;
+  auto reader = training.object_if("packing");
+  if (!reader) return packing;
+  packing.lengths = read_lengths(*reader);
+  if (reader->has("lengths")) {
+    for (const std::string_view key : {"mean_length", "p95_length"}) {
+      if (!reader->has(key)) continue;
+      reader->ignore(key);
+      reader->error_at(key, "conflicting-keys", fmt::format("\"lengths\" and \"{}\" exclude each other", key),
+                       "the lengths say how they are spread");
+    }
+  } else {
+    packing.mean = reader->number("mean_length", io::number_limit("mean_length"));
+    packing.p95 = reader->number_or("p95_length", 0, io::number_limit("p95_length"));
+    if (packing.p95 > 0 && packing.p95 < packing.mean) {
+      reader->error_at("p95_length", "inconsistent-value",
+                       fmt::format("\"p95_length\" ({}) is less than \"mean_length\" ({})", packing.p95, packing.mean));
+    }
+  }
+  reader->finish();
+  return packing;
 }
 
 std::string read_loss_normalization(io::ObjectReader& reader, const std::string& fallback) {
@@ -251,7 +288,9 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   job.overlap_experts = reader.boolean_or("overlap_expert_communication", job.overlap_experts);
   job.routing_imbalance =
       reader.number_or("routing_imbalance", job.routing_imbalance, io::number_limit("routing_imbalance"));
-  job.recompute_modules = read_recompute_modules(reader);
+  job.recompute_modules = read_modules(reader, "recompute_modules", kRecomputeModules);
+  job.offload_modules = read_modules(reader, "offload_modules", kOffloadModules);
+  job.packing = read_packing(reader);
   job.dropout = reader.boolean_or("dropout", job.dropout);
   job.overlap_gather = reader.boolean_or("overlap_parameter_gather", job.overlap_gather);
   job.overlap_tp = reader.boolean_or("overlap_tp_communication", job.overlap_tp);

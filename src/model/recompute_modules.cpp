@@ -61,6 +61,10 @@ std::string_view recompute_conflict(const Model& model) {
   const RecomputeModules again = recomputed_modules(model);
   const bool graphs = job.cuda_graphs != CudaGraphs::kNone;
   if (again.has(RecomputeModule::kExperts)) {
+    const OffloadModules moved = offloaded_modules(model);
+    if (moved.has(OffloadModule::kExpertInput) || moved.has(OffloadModule::kExpertActivation)) {
+      return "recompute_modules has moe, of which offload_modules has a part";
+    }
     if (job.overlap_experts) return "recompute_modules has moe, whose exchanges run beside passes";
     if (job.cuda_graphs == CudaGraphs::kBlocks) return "recompute_modules has moe, whose router is in graphs of blocks";
   }

@@ -84,6 +84,11 @@ int encoder_blocks(const Model& model) {
   return 0;
 }
 
+BlockRange language_blocks(const Model& model) {
+  if (!model.graph.empty()) return model.graph.language().blocks;
+  return {encoder_blocks(model), model.block_count()};
+}
+
 std::vector<BlockRange> encoder_ranges(const Model& model) {
   std::vector<BlockRange> ranges;
   const int all = encoder_blocks(model);
@@ -144,6 +149,16 @@ std::int64_t slice_parameters(const Model& model, const SliceSignature& slice) {
     total += model.vocabulary * (model.embedding_projection > 0 ? model.embedding_projection : model.hidden);
   }
   return total;
+}
+
+double held_parameters(const Model& model, const SliceSignature& slice) {
+  auto held = static_cast<double>(slice_parameters(model, slice));
+  for (const auto& [index, count] : slice.runs) {
+    const BlockType& type = at(model.types, index);
+    const auto quantized = static_cast<double>(quantized_parameters(type).total());
+    held -= count * quantized * spared_share(type, model.job.parameter_bytes);
+  }
+  return held;
 }
 
 }  // namespace tangram::model

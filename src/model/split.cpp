@@ -7,6 +7,7 @@
 
 #include "tangram/base/assert.hpp"
 #include "tangram/base/at.hpp"
+#include "tangram/base/lognormal.hpp"
 
 namespace tangram::model {
 
@@ -134,15 +135,11 @@ std::int64_t encoder_output_bytes(const Model& model, int encoder) {
   return tokens * model.hidden * model.job.parameter_bytes;
 }
 
-// p95 / mean = exp(z s - s^2 / 2), s being the deviation of the logarithm: of both solutions the smaller.
 EncoderSpread encoder_spread(const Model& model, int encoder) {
-  constexpr double kPercentile = 1.6448536269514722;  // the standard normal's 95th
   const Module* module = encoder_module(model, encoder);
   if (module == nullptr) return {};
   const Items& items = module->items;
-  if (!(items.mean > 0) || !(items.p95 > items.mean)) return {0, items.none};
-  const double under_root = kPercentile * kPercentile - 2 * std::log(items.p95 / items.mean);
-  const double deviation = kPercentile - std::sqrt(std::max(under_root, 0.0));
+  const double deviation = lognormal_deviation(items.mean, items.p95);
   return {std::sqrt(std::expm1(deviation * deviation)), items.none};
 }
 

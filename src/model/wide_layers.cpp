@@ -10,12 +10,6 @@ namespace {
 
 constexpr std::string_view kEnding = "-wide";
 
-/// Layers that are counted.
-BlockRange decoder_of(const Model& model) {
-  if (!model.graph.empty()) return model.graph.language().blocks;
-  return {encoder_blocks(model), model.block_count()};
-}
-
 bool is_wide(const WideLayers& wide, const BlockRange& decoder, int block) {
   if (block < decoder.first || block >= decoder.last) return false;
   return block - decoder.first < wide.first || decoder.last - block <= wide.last;
@@ -42,7 +36,7 @@ void set_wide_layers(Model& model) {
   const WideLayers wide = has_wide_layers(model.job) ? model.job.wide_layers : WideLayers{};
   const bool had = std::ranges::any_of(model.types, &BlockType::wide);
   if (wide == WideLayers{} && !had) return;
-  const BlockRange decoder = decoder_of(model);
+  const BlockRange decoder = language_blocks(model);
   std::vector<BlockType> types;
   for (int b = 0; b < model.block_count(); ++b) {
     at(model.blocks, b) = add_type(types, with_width(model.block(b), is_wide(wide, decoder, b)));

@@ -119,7 +119,20 @@ ordered_json constraint_json(const ModuleConstraint& constraint) {
 }
 
 ordered_json adapters_json(const Adapters& adapters) {
-  return {{"r", adapters.rank}, {"lora_alpha", adapters.alpha}, {"target_modules", names_of(adapters.targets)}};
+  ordered_json out{
+      {"r", adapters.rank}, {"lora_alpha", adapters.alpha}, {"target_modules", names_of(adapters.targets)}};
+  if (adapters.base != BaseQuantization::kNone) out["base_quantization"] = to_string(adapters.base);
+  return out;
+}
+
+ordered_json packing_json(const Packing& packing) {
+  ordered_json out;
+  if (packing.mean > 0) out["mean_length"] = packing.mean;
+  if (packing.p95 > 0) out["p95_length"] = packing.p95;
+  for (const LengthCount& length : packing.lengths) {
+    out["lengths"].push_back({{"tokens", length.tokens}, {"sequences", length.sequences}});
+  }
+  return out;
 }
 
 ordered_json module_json(const Module& module) {
@@ -236,6 +249,8 @@ ordered_json training_json(const Job& job) {
   if (job.expert_dispatch != ExpertDispatch::kAllToAll) out["expert_dispatch"] = to_string(job.expert_dispatch);
   if (job.overlap_experts) out["overlap_expert_communication"] = true;
   if (job.routing_imbalance != Job{}.routing_imbalance) out["routing_imbalance"] = job.routing_imbalance;
+  if (job.packing.any()) out["packing"] = packing_json(job.packing);
+  if (!job.offload_modules.empty()) out["offload_modules"] = names_of(job.offload_modules);
   if (!job.recompute_modules.empty()) out["recompute_modules"] = names_of(job.recompute_modules);
   out["dropout"] = job.dropout;
   if (job.overlap_gather) out["overlap_parameter_gather"] = true;

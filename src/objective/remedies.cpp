@@ -167,14 +167,27 @@ std::vector<Remedy> smaller_batches(const model::Model& model) {
   return remedies;
 }
 
-/// Low-rank adapters in place of the weights; none where the runtime has none, or the model no matrices for them.
+/// Low-rank adapters in place of the weights, then beside weights in 4 bits; none where the runtime has none, or the
+/// model no matrices for them.
 std::vector<Remedy> adapters_alone(const model::Model& model, Target target) {
-  constexpr std::int64_t kRank = 16;
-  if (target != Target::kGeneric || model::adapters_of(model)) return {};
-  Remedy remedy{fmt::format("--lora {}, which trains adapters alone", kRank), model};
-  model::set_adapters(remedy.model, {kRank, kRank, {}});
-  if (!model::adapters_of(remedy.model)) return {};
-  return {std::move(remedy)};
+  using model::BaseQuantization;
+  if (target != Target::kGeneric) return {};
+  const std::optional<model::Adapters> now = model::adapters_of(model);
+  const model::Adapters usual = now.value_or(model::Adapters{16, 16, {}, BaseQuantization::kNone});
+  std::vector<Remedy> remedies;
+  const auto add = [&](std::string text, BaseQuantization base) {
+    model::Adapters adapters = usual;
+    adapters.base = base;
+    Remedy remedy{std::move(text), model};
+    model::set_adapters(remedy.model, adapters);
+    if (model::adapters_of(remedy.model)) remedies.push_back(std::move(remedy));
+  };
+  if (!now) add(fmt::format("--lora {}, which trains adapters alone", usual.rank), BaseQuantization::kNone);
+  if ((!now || now->base == BaseQuantization::kNone) && bytes_of(model.job.precision) == 2) {
+    add(fmt::format("--qlora {}, which trains adapters beside weights in 4 bits", usual.rank),
+        BaseQuantization::kNf4Double);
+  }
+  return remedies;
 }
 
 /// Changes that help together, none of which can be left out; none where all of them are not enough.

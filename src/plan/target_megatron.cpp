@@ -88,6 +88,9 @@ void refuse_megatron_options(Rules& rules, const model::Model& model) {
     rules.refuse("MLM_WIDE_LAYERS_DELAYED", {},
                  "delayed scaling has no layers in 16 bits: fp8_recipe is tensorwise, blockwise or mxfp8");
   }
+  if (const std::string_view conflict = model::offload_conflict(model); !conflict.empty()) {
+    rules.refuse("MLM_OFFLOAD_MODULES", {}, std::string(conflict));
+  }
   if (!model.has_experts()) return;
   refuse_wide_experts(rules, job, "MLM");
   if (job.cuda_graphs == model::CudaGraphs::kStep) {

@@ -73,6 +73,12 @@ void refuse_options(Rules& rules, const model::Model& model, const runtime::Exec
   if (job.optimizer.precision_aware && !has.precision_aware) {
     rules.refuse(prefix + "_PRECISION_AWARE", {}, "the optimizer has fp32 gradients: precision_aware is false");
   }
+  if (!job.offload_modules.empty() && !has.offload) {
+    rules.refuse(prefix + "_OFFLOAD", {}, "activations stay on the GPU: no offload_modules");
+  }
+  if (job.packing.any() && !has.packing) {
+    rules.refuse(prefix + "_PACKING", {}, "a sample is one sequence, whose tokens attend to each other: no packing");
+  }
   if (!model.has_experts()) return;
   refuse_wide_experts(rules, job, prefix);
   if (job.expert_dispatch != model::ExpertDispatch::kAllToAll && !has.expert_dispatch) {

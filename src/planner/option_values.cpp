@@ -44,6 +44,23 @@ std::vector<Job> with_other_modules(const model::Model& model) {
   return jobs;
 }
 
+/// Nothing, what attention keeps, what experts keep, or both: of these what the model has.
+std::vector<Job> with_other_offloads(const model::Model& model) {
+  using enum model::OffloadModule;
+  const model::OffloadModules attention{kCoreAttention, kAttentionOutput};
+  const model::OffloadModules experts{kExpertInput, kExpertActivation};
+  std::vector<Job> jobs;
+  for (const model::OffloadModules& modules :
+       {model::OffloadModules{}, attention, model::OffloadModules{kExpertInput}, experts, attention.with(experts)}) {
+    model::Model other = model;
+    other.job.offload_modules = modules;
+    other.job.offload_modules = model::offloaded_modules(other);
+    const bool known = other.job == model.job || std::ranges::find(jobs, other.job) != jobs.end();
+    if (!known) jobs.push_back(std::move(other.job));
+  }
+  return jobs;
+}
+
 }  // namespace
 
 std::vector<Job> with_other_values(const model::Model& model, ExecutionOption option) {
@@ -67,6 +84,7 @@ std::vector<Job> with_other_values(const model::Model& model, ExecutionOption op
     case ExecutionOption::kTensorOverlap: add(&Job::overlap_tp, false, true); break;
     case ExecutionOption::kFusedLoss: add(&Job::fused_loss, false, true); break;
     case ExecutionOption::kRecomputeModules: return with_other_modules(model);
+    case ExecutionOption::kOffloadModules: return with_other_offloads(model);
   }
   return jobs;
 }
@@ -80,13 +98,15 @@ bool bears_on(ExecutionOption option, const model::Model& model) {
     case ExecutionOption::kTensorOverlap: return allow.tp && allow.sp;
     case ExecutionOption::kRecomputeModules: return allow.recompute_selective;
     case ExecutionOption::kCudaGraphs:
-    case ExecutionOption::kFusedLoss: break;
+    case ExecutionOption::kFusedLoss:
+    case ExecutionOption::kOffloadModules: break;
   }
   return true;
 }
 
 bool is_of_memory(ExecutionOption option) {
-  return option == ExecutionOption::kFusedLoss || option == ExecutionOption::kRecomputeModules;
+  return option == ExecutionOption::kFusedLoss || option == ExecutionOption::kRecomputeModules ||
+         option == ExecutionOption::kOffloadModules;
 }
 
 std::string_view needed_for(ExecutionOption option, const Job& job) {
@@ -97,6 +117,8 @@ std::string_view needed_for(ExecutionOption option, const Job& job) {
     case ExecutionOption::kExpertOverlap: return "PyTorch 2.6";
     case ExecutionOption::kTensorOverlap: return "Transformer Engine";
     case ExecutionOption::kFusedLoss: return "Transformer Engine and Megatron-LM before 0.19";
+    case ExecutionOption::kOffloadModules:
+      return job.offload_modules.empty() ? "" : "pinned memory of the host for what is offloaded";
     case ExecutionOption::kGatherOverlap:
     case ExecutionOption::kRecomputeModules: break;
   }

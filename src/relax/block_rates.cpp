@@ -173,7 +173,7 @@ class Walker {
   [[nodiscard]] bool fits(const Degrees& degrees, double samples) const {
     if (is_head() || measured_memory_) return true;
     const model::BlockType& block = model_.types[item_];
-    const cost::LocalParameters local = cost::local_parameters(block, degrees);
+    const cost::LocalParameters local = cost::local_held_parameters(block, model_.job, degrees);
     const cost::ActivationBytes activation = cost::block_activation(block, model_.job, degrees, samples, format());
     const cost::LocalParameters trained = cost::local_trained_parameters(block, degrees);
     const double state = (local.shared + local.expert) * static_cast<double>(model_.job.parameter_bytes) +
@@ -188,8 +188,10 @@ class Walker {
     const model::Job& job = model_.job;
     const auto samples = static_cast<double>(block_rate.samples);
     const cost::ActivationBytes activation = cost::block_activation(block, job, degrees, samples, format());
-    block_rate.held = static_cast<double>(
-        state_bytes(job, model::parameters(block).total(), model::trained_parameters(block).total()));
+    const auto quantized = static_cast<double>(model::quantized_parameters(block).total());
+    const double held = static_cast<double>(model::parameters(block).total()) -
+                        quantized * model::spared_share(block, job.parameter_bytes);
+    block_rate.held = state_bytes(job, held, model::trained_parameters(block).total());
     block_rate.kept = std::min({activation.none, activation.selective, activation.full});
     block_rate.room = class_.device.usable().as_double() - activation.working;
     return block_rate;

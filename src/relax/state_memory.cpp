@@ -13,12 +13,15 @@ Bytes usable_memory(const cluster::IslandLevel& level, std::span<const std::stri
   return total;
 }
 
-std::int64_t state_bytes(const model::Job& job, std::int64_t parameters, std::int64_t trained) {
-  return parameters * job.parameter_bytes + trained * (job.gradient_bytes + job.optimizer.state_bytes_per_parameter);
+double state_bytes(const model::Job& job, double held, std::int64_t trained) {
+  return held * static_cast<double>(job.parameter_bytes) +
+         static_cast<double>(trained) *
+             static_cast<double>(job.gradient_bytes + job.optimizer.state_bytes_per_parameter);
 }
 
 Bytes least_state(const model::Model& model) {
-  return Bytes(state_bytes(model.job, model.total_parameters(), model.trained_parameters()));
+  const double bytes = state_bytes(model.job, model.held_parameters(), model.trained_parameters());
+  return Bytes(static_cast<std::int64_t>(bytes));
 }
 
 }  // namespace tangram::relax

@@ -22,7 +22,9 @@ constexpr ExecutionOptions kAllOptions{.cuda_graphs = true,
                                        .expert_overlap = true,
                                        .narrow_parameters = true,
                                        .wide_layers = true,
-                                       .precision_aware = true};
+                                       .precision_aware = true,
+                                       .offload = true,
+                                       .packing = true};
 
 constexpr std::array kRuntimes{
     Runtime{.target = Target::kGeneric,

@@ -39,6 +39,7 @@ cluster::GpuType draw_device() {
   if (coin()) gpu.peak[static_cast<std::size_t>(DType::kBf16)] = FlopsPerSecond(pick(60, 2500) * 1e12);
   if (coin()) gpu.peak[static_cast<std::size_t>(DType::kFp8)] = FlopsPerSecond(pick(2500, 5000) * 1e12);
   gpu.compute.gemm_efficiency = pick(30, 100) / 100.0;
+  gpu.pcie.bandwidth = BytesPerSecond(32e9);
   gpu.multiprocessors = pick(0, 150);
   gpu.compute.host_issue = Nanoseconds(pick(0, 100'000));
   gpu.compute.memory_efficiency = pick(50, 100) / 100.0;
@@ -135,6 +136,8 @@ model::Model draw_model() {
   // Without a draw of their own: the stream stays.
   model.job.fp8_recipe = model.hidden % 3 == 0 ? model::Fp8Recipe::kTensorwise : model::Fp8Recipe::kDelayed;
   model.job.narrow_parameters = model.tied_embeddings;
+  if (model.hidden % 5 == 0) model.job.offload_modules.bits = static_cast<std::uint32_t>(model.hidden / 80 % 128);
+  if (model.types.front().attention.heads == 16) model.types.front().attention.packed_length = 300.5;
   model.job.flash_attention = pick(0, 3) != 0;
   model.job.attention_kernel = one_of({model::AttentionKernel::kFlash2, model::AttentionKernel::kNative});
   return model;

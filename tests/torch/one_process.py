@@ -5,7 +5,9 @@ import os
 import torch
 
 import reference
+from tangram_torch import nf4
 from tangram_torch.initial import drawn
+from tangram_torch.launch_plan import NF4_DOUBLE
 from tangram_torch.run import Options, Run
 from tangram_torch.samples import Placed
 from tangram_torch.weights import ADAPTER_IN, ADAPTER_OUT, ROUTER_CORRECTION, weights_of_model, whole
@@ -69,8 +71,16 @@ class Samples(Tokens):
 def whole_weights(plan):
     """By name, as one process has them."""
     value = drawn(plan.model, **INITIAL)
-    return {w.name: value(whole(w)).to(torch.float64) for w in weights_of_model(plan.model)
+    return {w.name: held(w, value(whole(w))).to(torch.float64) for w in weights_of_model(plan.model)
             if not w.name.endswith(ROUTER_CORRECTION)}
+
+
+def held(weight, value):
+    """What is left of a matrix that is held in 4 bits."""
+    if not weight.is_quantized:
+        return value
+    double = weight.quantization == NF4_DOUBLE
+    return nf4.dequantized(nf4.quantized(value, double), nf4.Layout(*weight.shape, double), torch.float64)
 
 
 def is_frozen(plan, name):
@@ -160,6 +170,8 @@ def steps_beside(run, steps, folder):
         compare("norm", *(torch.tensor(x, dtype=torch.float64) for x in (run.last.norm, norm)))
         for flat in run.program.flats:
             for slot, first, last in flat.own_pieces():
+                if slot.held.weight.is_quantized:
+                    continue  # bytes, of which the loss and the gradients tell
                 own = tuple(slice(r.start, r.stop) for r in slot.held.ranges)
                 start_of = flat.own.start + first - slot.first
                 parts = [("weight ", flat.master, weights)]

@@ -85,13 +85,15 @@ def frozen(architecture, *names):
     return made
 
 
-def adapted(architecture, *targets):
-    """With adapters of scale 1.5 (reference.py) beside these matrices of the language model, or all of them."""
+def adapted(architecture, *targets, base="none"):
+    """With adapters of scale 1.5 (reference.py) beside these matrices of the language model, or all of them. `base`: how
+    the frozen matrices are held."""
     made = copy.deepcopy(architecture)
     count = sum(run["count"] for run in made["blocks"])
     modules = made.setdefault("modules", [{"name": "language", "kind": "language", "blocks": count}])
     language = modules[-1]
-    language.update(trainable=False, lora={"r": 2, "lora_alpha": 3, "target_modules": list(targets or ADAPTABLE)})
+    language.update(trainable=False, lora={"r": 2, "lora_alpha": 3, "target_modules": list(targets or ADAPTABLE),
+                                           "base_quantization": base})
     return made
 
 
@@ -297,6 +299,20 @@ def adapter_cases():
     yield "adapters of unequal pipelines", make(
         adapted(LLAMA), [(6, 2, [(one_chunk(0, 3), [part(2, tp=2)]), (one_chunk(3, 4), [part(2)])]),
                          (3, 3, [(whole, [part(3, dp=3, zero=1)])])])
+    # Without tensor parallelism by columns, whose ranks have scales of their own where rows are this short.
+    yield "adapters beside 4 bits", make(adapted(LLAMA, base="nf4"), [(4, 2, [(whole, [part(2)])])])
+    yield "adapters beside 4 bits, context parallel, with biases", make(
+        adapted(QWEN, base="nf4-double"), [(4, 2, [(whole, [part(2, cp=2)])])])
+    for zero in (1, 3):
+        yield f"adapters beside 4 bits under ZeRO {zero} over unequal samples", make(
+            adapted(LLAMA, base="nf4-double"), [(7, 3, [(whole, [part(3, dp=3, zero=zero)])])])
+    yield "adapters beside 4 bits, recomputed over two stages", two_stages(
+        [part(4, dp=2, zero=3, recompute="full")], [part(4, dp=4, zero=3, recompute="selective")])(
+            adapted(GPT, base="nf4"))
+    yield "adapters beside experts in 4 bits", make(
+        adapted(QWEN_MOE, base="nf4"), [(4, 2, [(whole, [part(2, dp=2, ep=2, zero=3)])])])
+    yield "adapters beside latent attention in 4 bits", make(
+        adapted(DEEPSEEK, base="nf4-double"), [(4, 2, [(whole, [part(2, dp=2, ep=2)])])])
     yield "adapters beside shared experts", make(
         adapted(QWEN_MOE), [(4, 2, [(whole, [part(2, tp=2, dp=2, ep=2, zero=1)])])])
     yield "adapters beside latent attention", make(adapted(DEEPSEEK), [(4, 2, [(whole, [part(2, tp=2, ep=2)])])])

@@ -122,7 +122,7 @@ def _squares_of_frozen(run: Run) -> float:
     for flat in run.program.flats:
         for slot, first, last in flat.own_pieces() if not flat.trained else ():
             if run.optimizer.is_counted(flat, slot):
-                squares += flat.master[first:last].double().square().sum()
+                squares += flat.squares(slot, first, last)
     run.groups.world.all_reduce(squares)
     return float(squares)
 

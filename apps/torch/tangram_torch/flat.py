@@ -28,10 +28,7 @@ class Slot:
 
     held: Held
     first: int
-
-    @property
-    def last(self) -> int:
-        return self.first + self.held.numel
+    last: int
 
     def of(self, flat: Tensor) -> Tensor:
         return flat[self.first:self.last].view(self.held.shape)
@@ -50,7 +47,8 @@ class FlatWeights:
         ordered = sorted(held, key=lambda h: (h.sharers if h.sums else ()))
         self.slots: list[Slot] = []
         for h in ordered:
-            self.slots.append(Slot(h, self.slots[-1].last if self.slots else 0))
+            first = self.slots[-1].last if self.slots else 0
+            self.slots.append(Slot(h, first, first + self._elements(h)))
         self.size = -(-self.slots[-1].last // copies.size) * copies.size
         self._partial = list(self._partial_ranges(groups))
         each = self.size // copies.size
@@ -59,10 +57,16 @@ class FlatWeights:
         alone = not self.trained and zero == 0
         master_dtype = gradient_dtype if self.trained else dtype
         self.master = self.full if alone else torch.zeros(len(self.own), dtype=master_dtype, device=device)
-        self.parameters = {slot.held.name: torch.nn.Parameter(slot.of(self.full), self.trained) for slot in self.slots}
+        self.parameters = {slot.held.name: self._parameter(slot) for slot in self.slots}
         self.gradient_dtype = gradient_dtype
         self.gradient: Optional[Tensor] = None  # accumulated: of all of it up to ZeRO 1, of the shard from ZeRO 2 on
         self._pieces: dict[str, Tensor] = {}  # of a gradient that microbatches are added to, by weight
+
+    def _elements(self, held: Held) -> int:
+        return held.numel
+
+    def _parameter(self, slot: Slot) -> Any:
+        return torch.nn.Parameter(slot.of(self.full), self.trained)
 
     def _partial_ranges(self, groups: Groups) -> Iterator[tuple[Group, int, int]]:
         """Neighbours whose gradients are parts of sums over the same ranks."""
@@ -83,11 +87,18 @@ class FlatWeights:
         """Sets all weights, and what the optimizer steps, from values in full precision."""
         everything = self._zeros(self.size)
         for slot in self.slots:
-            slot.of(everything).copy_(value(slot.held))
+            self._put(everything, slot, value(slot.held))
         self.master.copy_(everything[self.own.start:self.own.stop])
         self.gather()
         self.full.data.copy_(everything)
         self.release()
+
+    def _put(self, everything: Tensor, slot: Slot, value: Tensor) -> None:
+        slot.of(everything).copy_(value)
+
+    def squares(self, slot: Slot, first: int, last: int) -> Tensor:
+        """Sum of the squares of what [first, last) of `own` has of a weight."""
+        return self.master[first:last].double().square().sum()
 
     def gather(self) -> None:
         if self._is_released():

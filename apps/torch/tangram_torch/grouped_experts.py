@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .details import Details
 from .layers import activated
+from .nf4 import Quantized
 from .weight_gradients import Weights
 
 ALIGNMENT = 8  # values of bf16 in the 16 bytes that a row must be a multiple of
@@ -26,10 +27,13 @@ def grouped_product() -> Optional[Product]:
 
 
 def can_group(w: Weights, prefixes: list[str], rows: Tensor) -> bool:
-    """The kernels are of bf16 on Hopper and later, add no biases and give gradients of weights at once."""
+    """The kernels are of bf16 on Hopper and later, of matrices in two bytes, add no biases and give gradients of weights at
+    once."""
     if rows.device.type != "cuda" or rows.dtype != torch.bfloat16 or grouped_product() is None:
         return False
     if torch.cuda.get_device_capability(rows.device) < (9, 0) or w.puts_off_gradients or len(prefixes) < 2:
+        return False
+    if isinstance(w[prefixes[0] + "up"], Quantized):
         return False
     shapes = [w[prefixes[0] + name].shape for name in ("up", "down")]
     return prefixes[0] + "up_bias" not in w and all(size % ALIGNMENT == 0 for shape in shapes for size in shape)

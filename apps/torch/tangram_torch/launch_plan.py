@@ -54,6 +54,9 @@ class FeedForward:
     groups_per_token: int
 
 
+NOT_QUANTIZED, NF4, NF4_DOUBLE = "none", "nf4", "nf4-double"
+
+
 @dataclass(frozen=True)
 class Adapters:
     """Low-rank adapters (LoRA, arXiv 2106.09685) beside frozen matrices."""
@@ -61,6 +64,7 @@ class Adapters:
     rank: int
     alpha: int
     targets: frozenset[str]  # as PEFT calls them for Llama
+    base: str = NOT_QUANTIZED  # how the frozen matrices are held: nf4 and nf4-double are 4 bits
 
     @property
     def scale(self) -> float:
@@ -337,7 +341,10 @@ def _adapters_of(module: Json) -> Optional[Adapters]:
     lora = module.get("lora")
     if lora is None:
         return None
-    return Adapters(lora["r"], lora["lora_alpha"], frozenset(lora["target_modules"]))
+    base = lora.get("base_quantization", NOT_QUANTIZED)
+    if base not in (NOT_QUANTIZED, NF4, NF4_DOUBLE):
+        raise PlanError(f'frozen weights held as "{base}": {NOT_QUANTIZED}, {NF4} and {NF4_DOUBLE} are known')
+    return Adapters(lora["r"], lora["lora_alpha"], frozenset(lora["target_modules"]), base)
 
 
 def _refuse_hybrid(t: Json) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ from .flat import FlatWeights
 from .launch_plan import BlockPolicy, Model
 from .layers import run_block
 from .parallel import Parallel
+from .quantized import QuantizedWeights
 from .samples import Microbatch, Source
 from .topology import Place
 from .weight_gradients import Later, PutOff, SumOf, Weights
@@ -40,13 +41,17 @@ class UnitWeights:
         self.flats = []
         for weights, routed, zero in unit.flats():
             slices = [h for h in (held_by(place, weight) for weight in weights) if h is not None]
-            if slices:
-                copies, replicas = (groups.of(ranks) for ranks in place.sharing(routed, zero))
+            if not slices:
+                continue
+            copies, replicas = (groups.of(ranks) for ranks in place.sharing(routed, zero))
+            if slices[0].weight.is_quantized:
+                self.flats.append(QuantizedWeights(slices, copies, replicas, groups, zero, device))
+            else:
                 self.flats.append(FlatWeights(slices, copies, replicas, groups, zero, precision.compute,
                                               precision.master, device))
 
     @property
-    def parameters(self) -> dict[str, torch.nn.Parameter]:
+    def parameters(self) -> dict[str, Any]:
         return {name: p for flat in self.flats for name, p in flat.parameters.items()}
 
 

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
 
+from .nf4 import Quantized
 from .weights import ADAPTER_IN, ADAPTER_OUT
 
 
@@ -121,8 +122,22 @@ class _Linear(Function):
         return gradient @ ctx.weight if ctx.needs_input_grad[0] else None, None, of_bias, None, None
 
 
+class _QuantizedLinear(Function):
+    """A linear layer whose frozen matrix is made of 4 bits before each product, and let go behind it."""
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Any, **_: Any) -> Tensor:
+        x, ctx.weight, bias = arguments
+        return F.linear(x, ctx.weight.widened(x.dtype), bias)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Optional[Tensor], ...]:
+        gradient = gradients[0]
+        return gradient @ ctx.weight.widened(gradient.dtype) if ctx.needs_input_grad[0] else None, None, None
+
+
 class Weights(Mapping[str, Tensor]):
-    """Weights of a layer by the end of their names, and its products with them."""
+    """Weights of a layer by the end of their names, and its products with them. Those in 4 bits are in products alone."""
 
     def __init__(self, tensors: Mapping[str, Tensor], sums: Optional[Mapping[str, SumOf]] = None,
                  later: Optional[Later] = None, scale: float = 1.0) -> None:
@@ -155,6 +170,8 @@ class Weights(Mapping[str, Tensor]):
 
     def _linear(self, x: Tensor, name: str, bias: Optional[str]) -> Tensor:
         weight, added = self._tensors[name], None if bias is None else self._tensors.get(bias)
+        if isinstance(weight, Quantized):
+            return _QuantizedLinear.apply(x, weight, added)
         sum_of = self._sums.get(name)
         if not torch.is_grad_enabled() or (sum_of is None and self._later is None):
             return F.linear(x, weight, added)

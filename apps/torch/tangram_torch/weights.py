@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Iterator, Optional
 
 from .encoders import Connector, Encoder
-from .launch_plan import Adapters, BlockType, FeedForward, LaunchPlan, Model
+from .launch_plan import NOT_QUANTIZED, Adapters, BlockType, FeedForward, LaunchPlan, Model
 from .topology import Place, Ranks, piece
 
 TOKENS = "embedding.tokens"
@@ -51,6 +51,11 @@ class Weight:
     expert: Optional[int] = None  # split over expert-tp, on the ranks of one ep coordinate
     experts: int = 0
     trained: bool = True
+    quantization: str = NOT_QUANTIZED  # of a frozen matrix
+
+    @property
+    def is_quantized(self) -> bool:
+        return self.quantization != NOT_QUANTIZED
 
     @property
     def of_adapter(self) -> bool:
@@ -122,15 +127,22 @@ def key_value_heads(place: Place, heads: KeyValueHeads) -> tuple[range, Ranks]:
 
 def weights_of_block(model: Model, index: int) -> Iterator[Weight]:
     own = list(_if_trained(model.trains(index), _weights_of_block(model, index)))
-    yield from own
     adapters = model.adapters_of(index)
     if adapters is None:
+        yield from own
         return
+    yield from (_held_as(adapters.base, weight) for weight in own)
     names = {name for target in adapters.targets for name in ADAPTED[target]}
     if model.blocks[index].attention.latent:
         names.discard("attention.query")  # which has two matrices there
     for weight in (weight for weight in own if weight.name.partition(f"blocks.{index}.")[2] in names):
         yield from _adapter(weight, adapters)
+
+
+def _held_as(quantization: str, weight: Weight) -> Weight:
+    """Matrices of linear layers but for routers and gates of shared experts."""
+    narrow = not weight.is_vector and not weight.name.endswith((".router", ".shared_gate"))
+    return replace(weight, quantization=quantization) if narrow else weight
 
 
 def _adapter(beside: Weight, adapters: Adapters) -> Iterator[Weight]:
@@ -243,8 +255,11 @@ class Unit:
     def flats(self) -> Iterator[tuple[list[Weight], bool, int]]:
         """Weights that lie in one flat tensor, whether they are of routed experts, and their ZeRO stage. What is not
         trained has no gradients and no optimizer states: up to ZeRO 2 nothing of it is sharded."""
-        for routed, trained in ((False, True), (False, False), (True, True), (True, False)):
-            own = [w for w in self.weights if (w.expert is not None) is routed and w.trained is trained]
+        kinds = ((False, True, False), (False, False, False), (False, False, True),
+                 (True, True, False), (True, False, False), (True, False, True))
+        for routed, trained, quantized in kinds:
+            own = [w for w in self.weights if (w.expert is not None) is routed and w.trained is trained and
+                   w.is_quantized is quantized]
             if own:
                 yield own, routed, self.zero if trained or self.zero == 3 else 0
 

@@ -26,7 +26,8 @@
 //               Megatron-LM (initialize_model_parallel in megatron/core/parallel_state.py), but not under
 //               Megatron-Bridge, whose recipes keep experts whole
 //   adapters    LoRA: beside matrices of the language model as printed, else of rank 16 beside all that can have them;
-//               all other weights are frozen. They compute in the precision of the run
+//               all other weights are frozen, and under QLoRA held in 4 bits with scales in 8. They compute in the
+//               precision of the run
 //   eager       ZeRO-3 in fp16 on a GPU before Hopper whose matrix units take bf16 is DeepSpeed's of 2021, which was
 //               without it (github.com/deepspeedai/DeepSpeed/pull/1453): it waits for the device before each gather, so
 //               that nothing runs beside, and lets parameters go after each pass, a recomputed one included
@@ -53,8 +54,9 @@
 //               Under XLA and torchtitan what backward does not read is left out (torch.utils.checkpoint without
 //               re-entrance stops early)
 //   compiled     XLA schedules the exchanges of MaxText and PaxML: ZeRO's lose what kernels beside them lose, no more
-//   offload     activations of so many layers as printed, of one stage (Megatron-Core's cpu_offloading_num_layers has
-//               no pipelines): they travel beside passes, and those of one layer are on their way
+//   offload     inputs of modules as printed (Megatron-Core's offload_modules), or activations of so many layers, of
+//               one stage (its cpu_offloading_num_layers has no pipelines): they travel beside passes, and those of one
+//               layer are on their way
 //   sharding    as printed (a group of one says that all of dp shards), else ZeRO-1 under Megatron-Bridge, as in all
 //               of its recipes. FSDP (ZeRO-3) inside a pipeline keeps parameters gathered and gradients whole until
 //               the last microbatch (torchtitan's default), as ZeRO-1 does; over as many data-parallel ranks as

@@ -156,7 +156,8 @@ struct Measurement {
   std::optional<bool> flash_attention;
   std::string attention_kernel;  ///< of fused attention: "flash-2", "native"; "": not printed
   bool offloads_activations = false;
-  int offloaded_layers = 0;  ///< layers whose activations go to the host and back
+  std::vector<std::string> offload_modules;  ///< modules whose inputs go to the host and back
+  int offloaded_layers = 0;                  ///< layers whose activations go to the host and back
   std::optional<int> zero;
   std::optional<int> sharding_group;  ///< FSDP: ranks of dp that it shards over
   std::string recompute;              ///< as published; "": not printed

@@ -130,7 +130,8 @@ struct AttentionCore {
 /// (Korthikanti et al., arXiv 2205.05198, figure 3, lists the operators).
 [[nodiscard]] Passes unfused_attention_seconds(const AttentionCore& core, double element, const DeviceRates& device);
 
-/// Keys a query sees on average among `tokens`: causal (s+1)/2; causal with window w < s: w - w(w-1)/(2s).
+/// Keys a query sees on average among `tokens`: causal (s+1)/2; causal with window w < s: w - w(w-1)/(2s). Of a sample
+/// that is packed of sequences s is the length of a token's own, and all have that length where there is a window.
 [[nodiscard]] double visible_keys(const model::Attention& attention, double tokens);
 
 /// The attention core's part of model::forward_flops: two products over the visible pairs of one sample; of a

@@ -74,6 +74,11 @@ struct LocalParameters {
   double expert = 0;
 };
 [[nodiscard]] LocalParameters local_parameters(const model::BlockType& block, const Degrees& degrees);
+/// Those of full width that take as many bytes: fewer where some are quantized.
+[[nodiscard]] LocalParameters local_held_parameters(const model::BlockType& block, const model::Job& job,
+                                                    const Degrees& degrees);
+/// Those that are quantized.
+[[nodiscard]] LocalParameters local_quantized_parameters(const model::BlockType& block, const Degrees& degrees);
 /// Those that are trained.
 [[nodiscard]] LocalParameters local_trained_parameters(const model::BlockType& block, const Degrees& degrees);
 

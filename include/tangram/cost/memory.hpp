@@ -35,13 +35,16 @@ struct ActivationBytes {
   double none = 0;
   double selective = 0;
   double full = 0;
-  double working = 0;  ///< largest buffers of its backward: gathered rows and their gradient, gradients of the inner
+  double offloaded = 0;  ///< what waits in the host's memory instead, and is in none of these
+  double working = 0;    ///< largest buffers of its backward: gathered rows and their gradient, gradients of the inner
                        ///< tensors, all-to-all buffers, ring K/V buffers
 };
 /// The block and its connector. Without backward nothing is kept; where only gradients of inputs are worked out, as
 /// much as where all are: an upper bound, as inputs of linear layers could be let go. `format`: local_block().
 /// A compiler that recomputes the core of attention does not keep what it gives, which the core's own gradients and the
-/// output projection read; where that is run again, too, the sum behind it is not kept either.
+/// output projection read; where that is run again, too, the sum behind it is not kept either. Inputs of the job's
+/// offload_modules leave the GPU once a module has run, but for what selective recompute works out again; those of two
+/// blocks are on their way at a time, among the buffers. Full recompute keeps none of them.
 [[nodiscard]] ActivationBytes block_activation(const model::BlockType& block, const model::Job& job,
                                                const Degrees& degrees, double samples_per_replica,
                                                std::optional<DType> format = std::nullopt,

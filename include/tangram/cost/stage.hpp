@@ -35,7 +35,8 @@ struct UnitCost {
   double zero3_backward = 0;      ///< ZeRO-3: exposed seconds of gathering again and reducing gradients, to backward
   double zero3_recompute = 0;     ///< ZeRO-3: exposed seconds of gathering for full recompute alone, added to it
   double zero2_scatter = 0;       ///< ZeRO-2: exposed seconds of reducing gradients each microbatch, to backward
-  double shared_parameters = 0;   ///< on this GPU before ZeRO, sharded over dp_shard x cp by ZeRO
+  double shared_parameters = 0;   ///< held on this GPU before ZeRO, sharded over dp_shard x cp by ZeRO; quantized ones
+                                  ///< count for the share of a parameter's bytes that they take
   double expert_parameters = 0;   ///< on this GPU before ZeRO, sharded over edp / expert_replicate by ZeRO
   double trained_shared = 0;      ///< of shared_parameters, those with gradients and optimizer state
   double trained_expert = 0;      ///< of expert_parameters, the same

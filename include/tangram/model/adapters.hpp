@@ -40,17 +40,32 @@ using AdapterTargets = EnumSet<AdapterTarget>;
 /// In the order of kAdapterTargets.
 [[nodiscard]] std::vector<std::string_view> names_of(const AdapterTargets& targets);
 
+/// How matrices of frozen layers are held (QLoRA, Dettmers et al., arXiv 2305.14314, section 3): embedding, head, norms,
+/// biases and routers stay as they are.
+enum class BaseQuantization : std::uint8_t {
+  kNone,       ///< in two bytes
+  kNf4,        ///< in 4 bits and an fp32 scale of 64 values (bitsandbytes' bnb_4bit_quant_type "nf4")
+  kNf4Double,  ///< the scales in 8 bits and an fp32 scale of 256 of them (its bnb_4bit_use_double_quant)
+};
+
+[[nodiscard]] std::string_view to_string(BaseQuantization quantization);
+
+/// Bytes of a parameter; nullopt: as the job has them.
+[[nodiscard]] std::optional<double> quantized_bytes(BaseQuantization quantization);
+
 struct Adapters {
   std::int64_t rank = 0;  ///< 0: there are none
   std::int64_t alpha = 0;
   AdapterTargets targets;
+  BaseQuantization base = BaseQuantization::kNone;
 
   [[nodiscard]] bool any() const { return rank > 0 && !targets.empty(); }
   [[nodiscard]] bool has(AdapterTarget target) const { return rank > 0 && targets.has(target); }
   bool operator==(const Adapters&) const = default;
 };
 
-/// Reads "16", or "16", "q_proj", "v_proj": the rank, and what they stand beside; alpha is the rank.
+/// Reads "16", or "16", "q_proj", "v_proj": the rank, and what they stand beside; alpha is the rank, and the base is not
+/// quantized.
 [[nodiscard]] Expected<Adapters> read_adapters(std::span<const std::string> words);
 
 /// A matrix that an adapter can stand beside, out x in.

@@ -20,6 +20,7 @@ enum class ExecutionOption : std::uint8_t {
   kTensorOverlap,
   kFusedLoss,
   kRecomputeModules,
+  kOffloadModules,
 };
 using OptionSet = EnumSet<ExecutionOption>;
 

@@ -15,6 +15,8 @@
 #include "tangram/model/adapters.hpp"
 #include "tangram/model/execution_options.hpp"
 #include "tangram/model/modules.hpp"
+#include "tangram/model/offload_modules.hpp"
+#include "tangram/model/packing.hpp"
 #include "tangram/model/recompute_modules.hpp"
 #include "tangram/model/recurrence.hpp"
 
@@ -41,6 +43,8 @@ struct Attention {
   int qk_nope_head_dim = 0;
   int qk_rope_head_dim = 0;
   int v_head_dim = 0;
+  /// Tokens of the packed sequence that a token is in, in the mean; 0: a sample is one. Follows from the job's packing.
+  double packed_length = 0;
 
   bool operator==(const Attention&) const = default;
 };
@@ -112,9 +116,15 @@ struct BlockParameters {
 [[nodiscard]] std::string_view beyond_transformer(const Model& model);
 
 [[nodiscard]] BlockParameters parameters(const BlockType& block);
+/// Of them, those that a token is multiplied with in linear layers: no norms, no biases, no adapters, no connector.
+[[nodiscard]] BlockParameters linear_parameters(const BlockType& block);
+/// Of them, those that are held quantized: nothing unless the block's adapters say so, and no router.
+[[nodiscard]] BlockParameters quantized_parameters(const BlockType& block);
+/// What quantization spares of each of them, as a share of a parameter of `full` bytes; 0: they are not quantized.
+[[nodiscard]] double spared_share(const BlockType& block, std::int64_t full);
 /// Those that are trained, adapters among them: they alone have gradients and optimizer state.
 [[nodiscard]] BlockParameters trained_parameters(const BlockType& block);
-/// The block without its connector and adapters, all of it trained.
+/// The block without its connector and adapters, all of it trained, on samples of one sequence.
 [[nodiscard]] BlockType plain(BlockType block);
 
 enum class RecomputeMode : std::uint8_t { kNone, kSelective, kFull };
@@ -242,6 +252,8 @@ struct Job {
   bool fused_accumulation = true;
   bool blocking_launches = false;      ///< the host waits for each kernel (CUDA_LAUNCH_BLOCKING=1)
   RecomputeModules recompute_modules;  ///< of selective recompute; empty: recomputed_modules() says which
+  OffloadModules offload_modules;      ///< whose inputs wait in the host's memory for the backward pass
+  Packing packing;                     ///< of samples
   Optimizer optimizer;
   std::string loss_normalization = "global_token_mean";
   Techniques allow;
@@ -282,11 +294,15 @@ struct Model {
   [[nodiscard]] std::int64_t trained_embedding_parameters() const;
   [[nodiscard]] std::int64_t trained_head_parameters() const;
   [[nodiscard]] std::int64_t trained_parameters() const;  ///< each tied matrix counted once
+  [[nodiscard]] double held_parameters() const;  ///< those of full width that take as many bytes as all together
 };
 
 /// Blocks of the encoders in front of the language model: those up to the last that attends both ways and has a causal
 /// one behind it. 0: there are none, as in models without causal blocks (BERT).
 [[nodiscard]] int encoder_blocks(const Model& model);
+
+/// Blocks of the language model: those behind the encoders, without generators.
+[[nodiscard]] BlockRange language_blocks(const Model& model);
 
 /// Blocks of each encoder in front of the language model, in the order of the chain. Where the model file names no
 /// modules they are taken for one.

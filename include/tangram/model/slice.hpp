@@ -40,5 +40,7 @@ struct SliceSignature {
 
 /// Parameters that a stage of this signature holds. A tied matrix whose ends are in two stages is held by both.
 [[nodiscard]] std::int64_t slice_parameters(const Model& model, const SliceSignature& slice);
+/// Those of full width that take as many bytes: fewer where some are quantized.
+[[nodiscard]] double held_parameters(const Model& model, const SliceSignature& slice);
 
 }  // namespace tangram::model

@@ -55,9 +55,9 @@ auto members(S& s) {
 template <Of<model::Attention> S>
 auto members(S& s) {
   auto& [kind, heads, kv_heads, head_dim, window, causal, qkv_bias, output_bias, qk_norm, gate, q_rank, kv_rank, nope,
-         rope, v_dim] = s;
+         rope, v_dim, packed] = s;
   return std::tie(kind, heads, kv_heads, head_dim, window, causal, qkv_bias, output_bias, qk_norm, gate, q_rank,
-                  kv_rank, nope, rope, v_dim);
+                  kv_rank, nope, rope, v_dim, packed);
 }
 
 template <Of<model::Recurrence> S>
@@ -106,8 +106,8 @@ auto members(S& s) {
 
 template <Of<model::Adapters> S>
 auto members(S& s) {
-  auto& [rank, alpha, targets] = s;
-  return std::tie(rank, alpha, targets.bits);
+  auto& [rank, alpha, targets, base] = s;
+  return std::tie(rank, alpha, targets.bits, base);
 }
 
 template <Of<model::Edge> S>
@@ -143,6 +143,11 @@ auto members(S& s) {
   return std::tie(name, bytes, precision_aware);
 }
 
+template <Of<model::OffloadModules> S>
+auto members(S& s) {
+  return std::tie(s.bits);
+}
+
 template <Of<model::RecomputeModules> S>
 auto members(S& s) {
   return std::tie(s.bits);
@@ -165,16 +170,28 @@ auto members(S& s) {
   return std::tie(first, last);
 }
 
+template <Of<model::LengthCount> S>
+auto members(S& s) {
+  auto& [tokens, sequences] = s;
+  return std::tie(tokens, sequences);
+}
+
+template <Of<model::Packing> S>
+auto members(S& s) {
+  auto& [mean, p95, lengths] = s;
+  return std::tie(mean, p95, lengths);
+}
+
 template <Of<model::Job> S>
 auto members(S& s) {
   auto& [sequence, batch, precision, recipe, narrow_parameters, narrow_inputs, wide_experts, wide_layers, parameter,
          gradient, flash, kernel, fused_kernels, in_place_loss, fused_loss, graphs, dispatch, overlap_experts,
-         imbalance, dropout, gather, overlap, fused, blocking, modules, optimizer, loss, allow, microbatch, group,
-         free] = s;
+         imbalance, dropout, gather, overlap, fused, blocking, modules, offloaded, packing, optimizer, loss, allow,
+         microbatch, group, free] = s;
   return std::tie(sequence, batch, precision, recipe, narrow_parameters, narrow_inputs, wide_experts, wide_layers,
                   parameter, gradient, flash, kernel, fused_kernels, in_place_loss, fused_loss, graphs, dispatch,
-                  overlap_experts, imbalance, dropout, gather, overlap, fused, blocking, modules, optimizer, loss,
-                  allow, microbatch, group, free);
+                  overlap_experts, imbalance, dropout, gather, overlap, fused, blocking, modules, offloaded, packing,
+                  optimizer, loss, allow, microbatch, group, free);
 }
 
 template <Of<model::Model> S>

@@ -117,3 +117,60 @@ TEST_CASE("adapters: bounds on time stay below") {
   REQUIRE(units);
   CHECK(least_gpu_seconds(model, model.types[0], a100()) <= units->blocks[0].forward + units->blocks[0].backward);
 }
+
+namespace {
+
+model::Adapters in_four_bits(model::BaseQuantization base) {
+  model::Adapters adapters = beside({});
+  adapters.base = base;
+  return adapters;
+}
+
+}  // namespace
+
+TEST_CASE("adapters: a base in 4 bits holds matrices of layers in 4.5 or 4.127 bits, and the rest as it is") {
+  using enum model::BaseQuantization;
+  // Of Llama 3 8B, arXiv 2305.14314, section 3: 0.373 bits a parameter less with double quantization.
+  const double matrices = 32.0 * (2 * 4096 * 4096 + 2 * 1024 * 4096 + 3 * 4096 * 14336);
+  const auto held = [](model::BaseQuantization base) { return llama(in_four_bits(base)).held_parameters(); };
+  CHECK(held(kNone) == static_cast<double>(llama(beside({})).total_parameters()));
+  CHECK(held(kNone) - held(kNf4) == Approx(matrices * (1 - 4.5 / 16)));
+  CHECK(8 * 2 * (held(kNf4) - held(kNf4Double)) / matrices == Approx(0.373).epsilon(0.01));
+  const model::BlockType block = llama(in_four_bits(kNf4)).block(0);
+  const auto local = [&](int tp) { return local_held_parameters(block, model::Job{}, {.tp = tp}).shared; };
+  const auto whole = [&](int tp) { return local_parameters(block, {.tp = tp}).shared; };
+  CHECK(whole(4) - local(4) == Approx(matrices / 32 / 4 * (1 - 4.5 / 16)));
+  CHECK(whole(16) - local(16) > (whole(1) - local(1)) / 16);  // a key-value head is on two ranks
+}
+
+TEST_CASE("adapters: matrices in 4 bits are written in 16 before each product, forward and backward") {
+  const model::Model model = llama(in_four_bits(model::BaseQuantization::kNf4));
+  const BlockTime quantized = time_of(model.block(0), model.job);
+  const model::Model wide_model = llama(beside({}));
+  const BlockTime wide = time_of(wide_model.block(0), wide_model.job);
+  const double matrices = 2 * 4096 * 4096 + 2 * 1024 * 4096 + 3 * 4096 * 14336;
+  const double seconds = matrices * (4.5 / 8 + 2) / 1000e9;
+  CHECK(quantized.compute.forward - wide.compute.forward == Approx(seconds));
+  CHECK(quantized.compute.backward - wide.compute.backward == Approx(seconds));
+  const ActivationBytes with = block_activation(model.block(0), model.job, {}, 1);
+  const ActivationBytes without = block_activation(wide_model.block(0), wide_model.job, {}, 1);
+  CHECK(with.none == without.none);
+  CHECK(with.working - without.working == 2.0 * 4096 * 14336);
+}
+
+TEST_CASE("adapters: ZeRO-3 holds and gathers a base in 4 bits as it is") {
+  const auto stage = [](model::BaseQuantization base, int zero) {
+    const model::Model model = llama(in_four_bits(base));
+    cluster::DeviceShape shape = shape_of(round_gpu(), 1, 4);
+    shape.intra = {1_GBps, 0_us};  // gathers hide under nothing
+    const auto units = unit_costs(model, shape, {.dp = 4}, 4);
+    REQUIRE(units);
+    return stage_cost(*units, model::signature(model, 1, 31), {.zero = zero});
+  };
+  using enum model::BaseQuantization;
+  const double share = stage(kNf4, 3).parameters.as_double() / stage(kNone, 3).parameters.as_double();
+  CHECK(share > 4.5 / 16);
+  CHECK(share < 4.9 / 16);  // norms and adapters beside it
+  CHECK(stage(kNf4, 3).transient < stage(kNone, 3).transient);
+  CHECK(to_seconds(stage(kNf4, 3).forward) < 0.4 * to_seconds(stage(kNone, 3).forward));
+}

@@ -28,7 +28,7 @@ double loss_of(const Job& job, std::size_t parameter, std::size_t value, double 
 }  // namespace
 
 TEST_CASE("gradients are the slopes of the loss") {
-  const std::string types = GENERATE("d", "g", "m", "s", "l", "p", "w", "ed", "M", "D", "a", "q", "f");
+  const std::string types = GENERATE("d", "g", "m", "s", "l", "p", "w", "k", "ed", "M", "D", "a", "q", "f");
   const bool tied = GENERATE(false, true);
   CAPTURE(types, tied);
   const plan::LaunchPlan plan =

@@ -51,6 +51,7 @@ model::BlockType make_type(char letter) {
   type.attention.head_dim = 64;
   type.attention.causal = letter != 'e';
   type.attention.sliding_window = letter == 'w' ? 16 : 0;
+  if (letter == 'k') type.attention.packed_length = 16;
   if (letter == 'l') type.attention.kind = model::AttentionKind::kLatent;
   type.parallel_attention = letter == 'p';
   type.feed_forward.gated = letter != 'e' && letter != 'p';

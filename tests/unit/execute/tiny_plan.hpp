@@ -27,8 +27,8 @@ struct PipelineSpec {
 };
 
 /// Blocks of these types, in order: 'd' dense, 'g' grouped queries, 'm' experts, 's' experts in groups beside a shared
-/// one, 'l' latent attention, 'p' parallel attention, 'w' sliding window, 'e' encoder (attends both ways, 50 positions
-/// instead of 64).
+/// one, 'l' latent attention, 'p' parallel attention, 'w' sliding window, 'k' samples packed of sequences, 'e' encoder
+/// (attends both ways, 50 positions instead of 64).
 [[nodiscard]] model::Model make_model(const std::string& types, bool tied = false);
 
 /// The model with adapters beside these matrices of its language model, or all that can have them.

@@ -46,6 +46,7 @@ TEST_CASE("every degree alone computes what one process computes") {
   check_good(one_stage("gg", {8, 1, 1, 1, 1, true}));  // four tp ranks share each key-value head
   check_good(one_stage("gg", {4, 1, 2, 1, 1, false}));
   check_good(one_stage("ww", {1, 4, 1, 1, 1, false}));
+  check_good(one_stage("kk", {1, 4, 1, 1, 1, false}));
   check_good(one_stage("dd", {1, 1, 4, 1, 1, false}));
   check_good(one_stage("mm", {1, 1, 4, 4, 1, false}));
   check_good(one_stage("mm", {2, 1, 2, 2, 2, true}));

@@ -104,6 +104,20 @@ TEST_CASE("megatron is told of the job's execution options") {
   CHECK(text().find(" --moe-token-dispatcher-type alltoall --cuda-graph-impl") != std::string::npos);
 }
 
+TEST_CASE("megatron is told which modules' inputs are offloaded, of those that layers have") {
+  plan::LaunchPlan plan = example::unequal_stages();
+  CHECK_FALSE(is_told(plan, "--fine-grained-activation-offloading"));
+  using enum model::OffloadModule;
+  plan.model.job.offload_modules = {kCoreAttention, kAttentionOutput, kExpertInput};
+  CHECK(is_told(plan, "--fine-grained-activation-offloading --offload-modules core_attn attn_proj expert_fc1"));
+  for (model::BlockType& type : plan.model.types) {
+    type.feed_forward.experts = 0;
+    type.feed_forward.hidden = 64;
+  }
+  CHECK(is_told(plan, "--fine-grained-activation-offloading --offload-modules core_attn attn_proj"));
+  CHECK_FALSE(is_told(plan, "attn_proj expert_fc1"));
+}
+
 TEST_CASE("megatron is told what products in 8 and 4 bits are scaled by, and that parameters are gathered so") {
   plan::LaunchPlan plan = example::unequal_stages();
   const auto has = [&](const std::string& arguments) { return is_told(plan, arguments); };

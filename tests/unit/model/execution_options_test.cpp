@@ -89,3 +89,27 @@ TEST_CASE("recompute: modules that graphs or exchanges hold a part of are not wo
   CHECK(conflict(", recompute_modules: [core_attn], cuda_graphs: blocks, dropout: false").empty());
   CHECK(conflict(", cuda_graphs: blocks").empty());
 }
+
+TEST_CASE("offload: modules that Megatron-Core cannot offload by themselves, or beside graphs, conflict") {
+  const std::string experts = "moe: { experts: 4, experts_per_token: 2, expert_hidden: 16 }";
+  const auto conflict = [&](const std::string& training) {
+    const Model model = valid(read_model(model_text(training, experts), "test.yaml"));
+    return std::string(offload_conflict(model)) + std::string(recompute_conflict(model));
+  };
+  CHECK(conflict(", offload_modules: [core_attn, attn_proj, expert_fc1, moe_act]").empty());
+  CHECK(conflict(", offload_modules: [attn_proj]").find("core_attn") != std::string::npos);
+  CHECK(conflict(", offload_modules: [mlp_norm], cuda_graphs: blocks").find("graphs") != std::string::npos);
+  CHECK(conflict(", offload_modules: [moe_act], recompute_modules: [moe]").find("part") != std::string::npos);
+  CHECK(conflict(", offload_modules: [core_attn], recompute_modules: [moe]").empty());
+}
+
+TEST_CASE("offload: a model is written with its modules, and unknown ones are refused") {
+  const Model model = read_training(", offload_modules: [attn_norm, qkv_linear]");
+  CHECK(model.job.offload_modules == OffloadModules{OffloadModule::kAttentionNorm, OffloadModule::kQueryKeyValue});
+  CHECK(valid(read_model(write_model(model), "test.yaml")).job == model.job);
+  CHECK(value_of(Option::kOffloadModules, model.job) == "attn_norm+qkv_linear");
+  CHECK(value_of(Option::kOffloadModules, Job{}) == "none");
+  const auto refused = read_model(model_text(", offload_modules: [core_atn]"), "test.yaml");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().front().hint == "did you mean \"core_attn\"?");
+}

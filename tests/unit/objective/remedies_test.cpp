@@ -74,5 +74,5 @@ TEST_CASE("remedies: a technique is named where it helps and the target has it")
 }
 
 TEST_CASE("remedies: none where nothing helps") {
-  CHECK(remedies(Target::kGeneric, quarter_billion(), islands_of("[A100-80x1 a]", 0.5)).empty());
+  CHECK(remedies(Target::kGeneric, quarter_billion(), islands_of("[A100-80x1 a]", 0.1)).empty());
 }

@@ -133,35 +133,37 @@ TEST_CASE("megatron's execution options go with some plans and not with others")
     for (Stage& stage : plan.stages) stage.parts.front().strategy.degrees.ep = 2;
     plan.model.job.overlap_experts = true;
   };
-  expect_refusals("megatron", {{"MLM_CUDA_GRAPHS_EXPERTS",
-                                [](LaunchPlan& plan) { plan.model.job.cuda_graphs = model::CudaGraphs::kStep; }},
-                               {"MLM_CUDA_GRAPHS_RECOMPUTE",
-                                [](LaunchPlan& plan) {
-                                  plan.model.job.cuda_graphs = model::CudaGraphs::kBlocks;
-                                  policy(plan, 0).recompute = RecomputeMode::kFull;
-                                }},
-                               {"MLM_RECOMPUTE_MODULES",
-                                [](LaunchPlan& plan) {
-                                  plan.model.job.cuda_graphs = model::CudaGraphs::kBlocks;
-                                  plan.model.job.recompute_modules = {model::RecomputeModule::kExperts};
-                                  for (std::size_t s = 0; s < 2; ++s)
-                                    policy(plan, s).recompute = RecomputeMode::kSelective;
-                                }},
-                               {"MLM_WIDE_EXPERTS",
-                                [](LaunchPlan& plan) {
-                                  plan.model.job.precision = DType::kFp8;
-                                  plan.model.job.wide_experts = true;
-                                }},
-                               {"MLM_EXPERT_OVERLAP", exchanging},
-                               {"MLM_EXPERT_OVERLAP_RECOMPUTE",
-                                [&](LaunchPlan& plan) {
-                                  exchanging(plan);
-                                  for (std::size_t s = 0; s < 2; ++s) policy(plan, s).recompute = RecomputeMode::kFull;
-                                }},
-                               {"MLM_EXPERT_OVERLAP_PRECISION", [&](LaunchPlan& plan) {
-                                  exchanging(plan);
-                                  plan.model.job.precision = DType::kTf32;
-                                }}});
+  expect_refusals(
+      "megatron",
+      {{"MLM_CUDA_GRAPHS_EXPERTS", [](LaunchPlan& plan) { plan.model.job.cuda_graphs = model::CudaGraphs::kStep; }},
+       {"MLM_CUDA_GRAPHS_RECOMPUTE",
+        [](LaunchPlan& plan) {
+          plan.model.job.cuda_graphs = model::CudaGraphs::kBlocks;
+          policy(plan, 0).recompute = RecomputeMode::kFull;
+        }},
+       {"MLM_RECOMPUTE_MODULES",
+        [](LaunchPlan& plan) {
+          plan.model.job.cuda_graphs = model::CudaGraphs::kBlocks;
+          plan.model.job.recompute_modules = {model::RecomputeModule::kExperts};
+          for (std::size_t s = 0; s < 2; ++s) policy(plan, s).recompute = RecomputeMode::kSelective;
+        }},
+       {"MLM_OFFLOAD_MODULES",
+        [](LaunchPlan& plan) { plan.model.job.offload_modules = {model::OffloadModule::kAttentionOutput}; }},
+       {"MLM_WIDE_EXPERTS",
+        [](LaunchPlan& plan) {
+          plan.model.job.precision = DType::kFp8;
+          plan.model.job.wide_experts = true;
+        }},
+       {"MLM_EXPERT_OVERLAP", exchanging},
+       {"MLM_EXPERT_OVERLAP_RECOMPUTE",
+        [&](LaunchPlan& plan) {
+          exchanging(plan);
+          for (std::size_t s = 0; s < 2; ++s) policy(plan, s).recompute = RecomputeMode::kFull;
+        }},
+       {"MLM_EXPERT_OVERLAP_PRECISION", [&](LaunchPlan& plan) {
+          exchanging(plan);
+          plan.model.job.precision = DType::kTf32;
+        }}});
   // Without experts on other GPUs nothing is exchanged.
   World world = make_world();
   LaunchPlan plan = plain_plan(world);
@@ -183,9 +185,12 @@ TEST_CASE("flagscale and mimo have no execution options") {
     plan.model.job.wide_experts = true;
     plan.model.job.wide_layers = {1, 0};
     plan.model.job.optimizer.precision_aware = true;
+    plan.model.job.offload_modules = {model::OffloadModule::kCoreAttention};
+    plan.model.job.packing.mean = 100;
     const std::string found = codes(verdict(target_verdicts(plan), target));
-    for (const char* code : {"_CUDA_GRAPHS ", "_EXPERT_DISPATCH ", "_EXPERT_OVERLAP ", "_GATHER_OVERLAP ",
-                             "_NARROW_PARAMETERS ", "_WIDE_EXPERTS ", "_WIDE_LAYERS ", "_PRECISION_AWARE "}) {
+    for (const char* code :
+         {"_CUDA_GRAPHS ", "_EXPERT_DISPATCH ", "_EXPERT_OVERLAP ", "_GATHER_OVERLAP ", "_NARROW_PARAMETERS ",
+          "_WIDE_EXPERTS ", "_WIDE_LAYERS ", "_PRECISION_AWARE ", "_OFFLOAD ", "_PACKING "}) {
       INFO(found);
       CHECK(found.find(prefix + std::string(code)) != std::string::npos);
     }

@@ -72,10 +72,10 @@ std::vector<Conflict> conflicts(const Blueprint& blueprint, const Job& job) {
   const ModuleGraph& graph = blueprint.frame.graph;
   const bool quantized = !graph.empty() && graph.language().adapters.base != BaseQuantization::kNone;
   if (quantized && (is_narrow(job.precision) || job.parameter_bytes != 2)) {
-    found.push_back({"precision",
-                     fmt::format("adapters beside a quantized base compute in bf16 or fp16, not in {}",
-                                 to_string(job.precision)),
-                     "use bf16, or leave base_quantization out"});
+    found.push_back(
+        {"precision",
+         fmt::format("adapters beside a quantized base compute in bf16 or fp16, not in {}", to_string(job.precision)),
+         "use bf16, or leave base_quantization out"});
   }
   const std::int64_t inside = tokens_of_encoders(blueprint.frame.graph);
   if (inside > job.sequence_length) {

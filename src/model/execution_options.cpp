@@ -15,8 +15,8 @@ namespace tangram::model {
 
 namespace {
 
-// DeepEP is a library beside the runtime; what is offloaded needs memory of the host, which no fleet file says. Transformer Engine's cross-entropy is what Megatron-LM refuses from 2026-06
-// on (#5115), as unstable.
+// DeepEP is a library beside the runtime; what is offloaded needs memory of the host, which no fleet file says.
+// Transformer Engine's cross-entropy is what Megatron-LM refuses from 2026-06 on (#5115), as unstable.
 constexpr std::array kOptions{
     OptionName{"cuda_graphs", ExecutionOption::kCudaGraphs, true},
     OptionName{"expert_dispatch", ExecutionOption::kExpertDispatch, false},

@@ -43,8 +43,8 @@ OffloadModules offloaded_modules(const Model& model) {
   return all;
 }
 
-// TransformerConfig.__post_init__ (megatron/core/transformer/transformer_config.py, 2026-08), and for graphs the page of
-// the feature.
+// TransformerConfig.__post_init__ (megatron/core/transformer/transformer_config.py, 2026-08), and for graphs the page
+// of the feature.
 std::string_view offload_conflict(const Model& model) {
   using enum OffloadModule;
   const OffloadModules moved = offloaded_modules(model);

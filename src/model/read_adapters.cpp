@@ -36,9 +36,9 @@ Adapters read_adapters(io::ObjectReader& lora) {
       report_item(lora, "target_modules", name, fmt::format("unknown matrix \"{}\"", name), target_hint(name));
     }
   }
-  adapters.base = lora.choice_or<BaseQuantization>("base_quantization", BaseQuantization::kNone,
-                                                   {named(BaseQuantization::kNone), named(BaseQuantization::kNf4),
-                                                    named(BaseQuantization::kNf4Double)});
+  adapters.base = lora.choice_or<BaseQuantization>(
+      "base_quantization", BaseQuantization::kNone,
+      {named(BaseQuantization::kNone), named(BaseQuantization::kNf4), named(BaseQuantization::kNf4Double)});
   lora.finish();
   return adapters;
 }

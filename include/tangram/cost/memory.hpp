@@ -37,7 +37,7 @@ struct ActivationBytes {
   double full = 0;
   double offloaded = 0;  ///< what waits in the host's memory instead, and is in none of these
   double working = 0;    ///< largest buffers of its backward: gathered rows and their gradient, gradients of the inner
-                       ///< tensors, all-to-all buffers, ring K/V buffers
+                         ///< tensors, all-to-all buffers, ring K/V buffers
 };
 /// The block and its connector. Without backward nothing is kept; where only gradients of inputs are worked out, as
 /// much as where all are: an upper bound, as inputs of linear layers could be let go. `format`: local_block().

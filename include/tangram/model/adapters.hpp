@@ -40,8 +40,8 @@ using AdapterTargets = EnumSet<AdapterTarget>;
 /// In the order of kAdapterTargets.
 [[nodiscard]] std::vector<std::string_view> names_of(const AdapterTargets& targets);
 
-/// How matrices of frozen layers are held (QLoRA, Dettmers et al., arXiv 2305.14314, section 3): embedding, head, norms,
-/// biases and routers stay as they are.
+/// How matrices of frozen layers are held (QLoRA, Dettmers et al., arXiv 2305.14314, section 3): embedding, head,
+/// norms, biases and routers stay as they are.
 enum class BaseQuantization : std::uint8_t {
   kNone,       ///< in two bytes
   kNf4,        ///< in 4 bits and an fp32 scale of 64 values (bitsandbytes' bnb_4bit_quant_type "nf4")
@@ -64,8 +64,8 @@ struct Adapters {
   bool operator==(const Adapters&) const = default;
 };
 
-/// Reads "16", or "16", "q_proj", "v_proj": the rank, and what they stand beside; alpha is the rank, and the base is not
-/// quantized.
+/// Reads "16", or "16", "q_proj", "v_proj": the rank, and what they stand beside; alpha is the rank, and the base is
+/// not quantized.
 [[nodiscard]] Expected<Adapters> read_adapters(std::span<const std::string> words);
 
 /// A matrix that an adapter can stand beside, out x in.

@@ -41,7 +41,8 @@ struct Packing {
 /// c = E[l^2] / E[l].
 [[nodiscard]] double packing_variation(const Packing& packing, std::int64_t sample);
 
-/// Gives attention of the language model the length that the job's packing makes of its samples; types are split for it.
+/// Gives attention of the language model the length that the job's packing makes of its samples; types are split for
+/// it.
 void set_packing(Model& model);
 
 }  // namespace tangram::model

@@ -15,8 +15,8 @@ namespace tangram::relax {
 /// Bytes that plans may use on all GPUs together. `types`: of these alone; empty: of all.
 [[nodiscard]] Bytes usable_memory(const cluster::IslandLevel& level, std::span<const std::string> types = {});
 
-/// Bytes of so many parameters of full width, and of gradients and optimizer state of those that are trained, each there
-/// once.
+/// Bytes of so many parameters of full width, and of gradients and optimizer state of those that are trained, each
+/// there once.
 [[nodiscard]] double state_bytes(const model::Job& job, double held, std::int64_t trained);
 
 /// Bytes that parameters, gradients and optimizer state need at least, sharded without any overhead.

@@ -32,7 +32,9 @@ std::vector<int> divisors(int number, int most) {
   return result;
 }
 
-char random_type() { return any_of(std::vector<char>{'d', 'g', 'm', 's', 'l', 'p', 'w', 'k', 'M', 'D', 'a', 'q', 'f'}); }
+char random_type() {
+  return any_of(std::vector<char>{'d', 'g', 'm', 's', 'l', 'p', 'w', 'k', 'M', 'D', 'a', 'q', 'f'});
+}
 
 /// Up to two encoder blocks, then up to four of any other kind.
 std::string random_types() {

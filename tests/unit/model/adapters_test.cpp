@@ -150,7 +150,8 @@ TEST_CASE("adapters: a quantized base is read and written, and computes in 16 bi
   CHECK(model.digest != with_lora("llama-3-8b", "{r: 16}").digest);
   // Norms and biases are not matrices, nor is a router one that is quantized.
   const BlockType experts = with_lora("mixtral-8x7b", "{r: 4, base_quantization: nf4}").block(0);
-  CHECK(quantized_parameters(experts).total() == 2 * 4096 * 4096 + 2 * 4096 * 1024 + std::int64_t{8} * 3 * 4096 * 14336);
+  CHECK(quantized_parameters(experts).total() ==
+        2 * 4096 * 4096 + 2 * 4096 * 1024 + std::int64_t{8} * 3 * 4096 * 14336);
   CHECK(linear_parameters(experts).total() == quantized_parameters(experts).total() + 8 * 4096);
   CHECK(quantized_parameters(with_lora("mixtral-8x7b", "{r: 4}").block(0)).total() == 0);
   const Diagnostic narrow = refused("llama-3-8b", "{r: 16, base_quantization: nf4}", "  precision: fp8\n");

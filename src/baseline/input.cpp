@@ -79,7 +79,7 @@ UnitProfile profile_of(const cost::UnitCost& unit, const cost::UnitCosts& costs)
   profile.parameters = unit.shared_parameters + unit.expert_parameters;
   const double trained = unit.trained_shared + unit.trained_expert;
   profile.state = profile.parameters * static_cast<double>(costs.parameter_bytes) +
-                  trained * static_cast<double>(costs.gradient_bytes + costs.optimizer_bytes);
+                  trained * (static_cast<double>(costs.gradient_bytes) + costs.optimizer_bytes);
   profile.activation = unit.activation_none;
   profile.working = unit.working;
   return profile;

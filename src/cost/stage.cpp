@@ -257,12 +257,11 @@ double gradient_sync_seconds(const SumsByZero& sums, const UnitCosts& units) {
 
 /// What is sharded from ZeRO stage `from_stage` on, on one GPU: whole parameters and shards at so many bytes each.
 double held(const SumsByZero& sums, Sharing Sums::* parameters, int from_stage, const ProcessGroups& groups,
-            std::int64_t whole = 1, std::int64_t shard = 1) {
+            double whole = 1, double shard = 1) {
   double bytes = 0;
   for (int zero = sums.lowest(); zero <= sums.highest(); ++zero) {
     const Sharing& own = sums[zero].*parameters;
-    bytes +=
-        zero >= from_stage ? own.shard(groups) * static_cast<double>(shard) : own.whole() * static_cast<double>(whole);
+    bytes += zero >= from_stage ? own.shard(groups) * shard : own.whole() * whole;
   }
   return bytes;
 }
@@ -272,11 +271,12 @@ double optimizer_seconds(const SumsByZero& sums, double owned, double forward, c
   if (owned <= 0) return 0;
   // Each owned parameter: gradient read for the norm and for the update, state read and written, parameter written.
   const double updated =
-      owned * static_cast<double>(2 * units.gradient_bytes + 2 * units.optimizer_bytes + units.parameter_bytes);
+      owned * (static_cast<double>(2 * units.gradient_bytes + units.parameter_bytes) + 2 * units.optimizer_bytes);
   double cast = 0;
   for (int zero = sums.lowest(); zero <= sums.highest(); ++zero) cast += sums[zero].cast;
-  const double seconds =
+  const double on_gpu =
       std::max((updated + cast) / units.memory_rate, to_seconds(units.shape.device.compute.kernel_launch));
+  const double seconds = on_gpu + units.host_stepped * owned / kHostStepped;
   const Sharing gathered{sums[1].gathered.shared + sums[2].gathered.shared,
                          sums[1].gathered.expert + sums[2].gathered.expert};
   const double gather = collective_of(Collective::kAllGather, gathered, of_shards(units.groups), 1, units);
@@ -293,14 +293,16 @@ struct HeldState {
 HeldState held_state(const SumsByZero& sums, const UnitCosts& units) {
   double copies = 0;
   for (int zero = sums.lowest(); zero <= sums.highest(); ++zero) copies += sums[zero].copies;
-  return {held(sums, &Sums::held, 3, units.groups, units.parameter_bytes, units.parameter_bytes) + copies,
-          held(sums, &Sums::trained, 2, units.groups, units.gradient_bytes, units.gradient_bytes),
+  const auto parameter = static_cast<double>(units.parameter_bytes);
+  const auto gradient = static_cast<double>(units.gradient_bytes);
+  return {held(sums, &Sums::held, 3, units.groups, parameter, parameter) + copies,
+          held(sums, &Sums::trained, 2, units.groups, gradient, gradient),
           held(sums, &Sums::trained, 1, units.groups, units.optimizer_bytes, units.optimizer_bytes)};
 }
 
 /// Beside static memory while the optimizer steps.
 Bytes update_memory(const SumsByZero& sums, const UnitCosts& units) {
-  return ceil_to_bytes(held(sums, &Sums::trained, 1, units.groups, 0, units.update_bytes));
+  return ceil_to_bytes(held(sums, &Sums::trained, 1, units.groups, 0, static_cast<double>(units.update_bytes)));
 }
 
 /// When the optimizer steps no activations are held: what its memory takes beyond those of one microbatch counts.

@@ -130,7 +130,8 @@ void add_accumulation(UnitCost& unit, const model::Job& job, const UnitCosts& un
 void set_state_bytes(UnitCosts& units, const model::Job& job) {
   units.parameter_bytes = job.parameter_bytes;
   units.gradient_bytes = job.gradient_bytes;
-  units.optimizer_bytes = job.optimizer.state_bytes_per_parameter;
+  units.optimizer_bytes = model::resident_state_bytes(job);
+  units.host_stepped = job.optimizer.offload_fraction;
   units.update_bytes = wide_gradient_bytes(job);
   const DeviceRates rates = device_rates(units.shape.device, job);
   units.memory_rate = rates.memory;

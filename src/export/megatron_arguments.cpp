@@ -144,8 +144,7 @@ void add_precision(const model::Job& job, List& list) {
 
 /// Of each moment of Adam; where no type has so many bytes, Megatron-LM's fp32.
 std::string_view moment_type(const model::Job& job) {
-  const std::int64_t master = model::keeps_remainders(job) ? 2 : 4;
-  switch (job.optimizer.state_bytes_per_parameter - master) {
+  switch (model::moment_bytes(job)) {
     case 4: return "bf16";
     case 2: return "fp8";
     default: return "fp32";
@@ -159,6 +158,10 @@ void add_optimizer(const model::Job& job, List& list) {
       .value("exp-avg-dtype", moment_type(job))
       .value("exp-avg-sq-dtype", moment_type(job));
   if (job.precision != DType::kFp16 && job.gradient_bytes == 2) list.value("main-grads-dtype", "bf16");
+  if (job.optimizer.offload_fraction <= 0) return;
+  list.flag("optimizer-cpu-offload")
+      .value("optimizer-offload-fraction", job.optimizer.offload_fraction)
+      .flag("overlap-cpu-optimizer-d2h-h2d");
 }
 
 // ZeRO-1 is the distributed optimizer, which the precision-aware one needs in any case; ZeRO-2 and 3 are Megatron-FSDP.

@@ -60,6 +60,14 @@ void read_precision_aware(io::ObjectReader& reader, Job& job) {
   }
 }
 
+void read_offload(io::ObjectReader& reader, Optimizer& optimizer) {
+  optimizer.offload_fraction = reader.number_or("offload_fraction", 0, io::number_limit("offload_fraction"));
+  if (optimizer.offload_fraction > 0 && !is_adam(optimizer)) {
+    reader.error_at("offload_fraction", "invalid-value",
+                    fmt::format("how fast a host steps {} is not known", optimizer.name), "it is of adam alone");
+  }
+}
+
 void read_own_optimizer(io::ObjectReader& reader, Job& job) {
   job.optimizer.name = reader.string_or("name", job.optimizer.name);
   read_precision_aware(reader, job);
@@ -67,6 +75,7 @@ void read_own_optimizer(io::ObjectReader& reader, Job& job) {
   const auto given = reader.integer_if("state_bytes_per_parameter", io::integer_limit("state_bytes_per_parameter"));
   if (!known && !reader.has("state_bytes_per_parameter")) report_unknown_optimizer(reader, "name", job.optimizer.name);
   job.optimizer.state_bytes_per_parameter = given.value_or(known.value_or(0));
+  read_offload(reader, job.optimizer);
   reader.finish();
 }
 
@@ -80,6 +89,17 @@ bool reads_main_gradients(const Job& job) {
 bool keeps_remainders(const Job& job) {
   const bool bf16_parameters = job.precision == DType::kBf16 || (is_narrow(job.precision) && !job.narrow_parameters);
   return bf16_parameters && reads_main_gradients(job);
+}
+
+std::int64_t moment_bytes(const Job& job) {
+  const std::int64_t wide = job.parameter_bytes == kNarrowParameter ? 4 : 0;
+  const std::int64_t master = keeps_remainders(job) ? kNarrowParameter : wide;
+  return std::max<std::int64_t>(0, job.optimizer.state_bytes_per_parameter - master);
+}
+
+double resident_state_bytes(const Job& job) {
+  return static_cast<double>(job.optimizer.state_bytes_per_parameter) -
+         job.optimizer.offload_fraction * static_cast<double>(moment_bytes(job));
 }
 
 std::optional<std::int64_t> usual_state_bytes(const Job& job) {

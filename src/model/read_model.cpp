@@ -111,6 +111,7 @@
 //       name: adam                    # or adamw, sgd, adam8bit, adafactor, or any name with
 //       precision_aware: false        # Transformer Engine's, which reads gradients of any type and keeps 10 bytes
 //       state_bytes_per_parameter: 12 # default: by name and precision, see optimizer.cpp
+//       offload_fraction: 0           # of the parameters, those whose moments the host has and steps; of adam
 //     flash_attention: true
 //     attention_kernel: default       # or flash-2, or native: made for the GPU's generation (FlashAttention-3, cuDNN)
 //     fused_kernels: false            # operators that move memory run as kernels written for them (Transformer Engine)
@@ -122,6 +123,11 @@
 //     fused_loss: false               # logits become their gradient in one kernel, without copies in fp32
 //     recompute_modules: [moe_act]    # what selective recompute runs again: core_attn, layernorm, mla_up_proj,
 //                                     # moe_act, mlp, moe, shared_experts; left out: what keeps much and takes little
+//     offload_modules: [core_attn]    # whose inputs wait in the host's memory: attn_norm, qkv_linear, core_attn,
+//                                     # attn_proj, mlp_norm, expert_fc1, moe_act; default: none
+//     packing:                        # of samples, whose tokens attend to those of their own sequence alone
+//       mean_length: 700              # tokens; with p95_length of lengths that are lognormal, else all have it; or
+//       lengths: [{tokens: 512, sequences: 90}]  # those of the training data, cut to a sample
 //     routing_imbalance: 1.15         # load of the busiest expert-parallel rank over the mean
 //     dropout: true                   # of models with LayerNorm and biases; others train without
 //     fused_gradient_accumulation: true # weight-gradient products add into the main gradients, else extra kernels do
@@ -135,6 +141,7 @@
 //     lora:                           # low-rank adapters beside matrices of the language model, which is frozen then
 //       r: 16                         # rank; the keys are those of PEFT's LoraConfig
 //       lora_alpha: 32                # default: r; what they give is multiplied by lora_alpha / r
+//       base_quantization: none       # or nf4, nf4-double: matrices of the frozen layers are held in 4 bits (QLoRA)
 //       target_modules: [q_proj]      # or k_proj, o_proj, gate_proj, up_proj, down_proj; default: all that there are
 //     constraints: {vision: {tp: 2, gpus: [A100]}}  # of modules: tp, cp, ep and GPU types of their stages
 //     allow: [tp, pipeline]           # only these techniques, or

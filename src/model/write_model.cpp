@@ -240,6 +240,7 @@ ordered_json training_json(const Job& job) {
   out["optimizer"] = {{"name", job.optimizer.name},
                       {"state_bytes_per_parameter", job.optimizer.state_bytes_per_parameter}};
   if (job.optimizer.precision_aware) out["optimizer"]["precision_aware"] = true;
+  if (job.optimizer.offload_fraction > 0) out["optimizer"]["offload_fraction"] = job.optimizer.offload_fraction;
   out["flash_attention"] = job.flash_attention;
   if (job.attention_kernel != AttentionKernel::kDefault) out["attention_kernel"] = to_string(job.attention_kernel);
   if (job.fused_kernels) out["fused_kernels"] = true;

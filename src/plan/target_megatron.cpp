@@ -88,6 +88,10 @@ void refuse_megatron_options(Rules& rules, const model::Model& model) {
     rules.refuse("MLM_WIDE_LAYERS_DELAYED", {},
                  "delayed scaling has no layers in 16 bits: fp8_recipe is tensorwise, blockwise or mxfp8");
   }
+  if (job.optimizer.offload_fraction > 0 && !job.optimizer.precision_aware) {
+    rules.refuse("MLM_OPTIMIZER_OFFLOAD", {},
+                 "the optimizer that the host shares in is the precision-aware one: precision_aware is true");
+  }
   if (const std::string_view conflict = model::offload_conflict(model); !conflict.empty()) {
     rules.refuse("MLM_OFFLOAD_MODULES", {}, std::string(conflict));
   }

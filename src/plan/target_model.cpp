@@ -73,6 +73,9 @@ void refuse_options(Rules& rules, const model::Model& model, const runtime::Exec
   if (job.optimizer.precision_aware && !has.precision_aware) {
     rules.refuse(prefix + "_PRECISION_AWARE", {}, "the optimizer has fp32 gradients: precision_aware is false");
   }
+  if (job.optimizer.offload_fraction > 0 && !has.optimizer_offload) {
+    rules.refuse(prefix + "_OPTIMIZER_OFFLOAD", {}, "the GPU steps all parameters: offload_fraction is 0");
+  }
   if (!job.offload_modules.empty() && !has.offload) {
     rules.refuse(prefix + "_OFFLOAD", {}, "activations stay on the GPU: no offload_modules");
   }

@@ -203,10 +203,10 @@ class Walker {
   [[nodiscard]] double update_seconds(const Degrees& degrees) const {
     const model::Job& job = model_.job;
     const cost::LocalParameters local = cost::local_trained_parameters(model_.types[item_], degrees);
-    const std::int64_t bytes =
-        2 * job.gradient_bytes + 2 * job.optimizer.state_bytes_per_parameter + job.parameter_bytes;
+    const double bytes =
+        static_cast<double>(2 * job.gradient_bytes + job.parameter_bytes) + 2 * model::resident_state_bytes(job);
     const double rate = cost::device_rates(class_.device, job).memory;
-    return rate > 0 ? (local.shared + local.expert) * static_cast<double>(bytes) / rate : 0;
+    return rate > 0 ? (local.shared + local.expert) * bytes / rate : 0;
   }
 
   [[nodiscard]] BlockRate with_sync(const Degrees& degrees) const {

@@ -15,8 +15,7 @@ Bytes usable_memory(const cluster::IslandLevel& level, std::span<const std::stri
 
 double state_bytes(const model::Job& job, double held, std::int64_t trained) {
   return held * static_cast<double>(job.parameter_bytes) +
-         static_cast<double>(trained) *
-             static_cast<double>(job.gradient_bytes + job.optimizer.state_bytes_per_parameter);
+         static_cast<double>(trained) * (static_cast<double>(job.gradient_bytes) + model::resident_state_bytes(job));
 }
 
 Bytes least_state(const model::Model& model) {

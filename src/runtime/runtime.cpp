@@ -23,6 +23,7 @@ constexpr ExecutionOptions kAllOptions{.cuda_graphs = true,
                                        .narrow_parameters = true,
                                        .wide_layers = true,
                                        .precision_aware = true,
+                                       .optimizer_offload = true,
                                        .offload = true,
                                        .packing = true};
 

@@ -136,6 +136,7 @@ inline constexpr Limit kLimits[] = {
     {"sharding_group", "ranks", 1, 65'536, "no job has more"},
     {"gradient_bytes_per_parameter", "bytes", 1, 8, "2: fp16 or bf16, 4: fp32"},
     {"state_bytes_per_parameter", "bytes", 0, 64, "Adam keeps 12 beside 16-bit parameters"},
+    {"offload_fraction", "", 0, 1, "a share of the parameters"},
     // Profiles.
     {"ranks_per_node", "", 1, 65'536, "no host has more GPUs"},
     {"nodes", "", 1, 65'536, "no collective has more hosts"},

@@ -156,6 +156,9 @@ struct Optimizer {
   /// Transformer Engine's FusedAdam under Megatron-Core's precision-aware optimizer: it reads main gradients of any
   /// type and keeps of the fp32 master copy what bf16 parameters lack (reads_main_gradients, keeps_remainders).
   bool precision_aware = false;
+  /// Of the parameters, those whose moments are in the host's memory and which its CPU steps (Ren et al., ZeRO-Offload,
+  /// arXiv 2101.06840; Megatron-Core's HybridDeviceOptimizer). Of Adam alone.
+  double offload_fraction = 0;
   bool operator==(const Optimizer&) const = default;
 };
 
@@ -364,6 +367,12 @@ void set_wide_layers(Model& model);
 
 /// Then it keeps of a master copy the 16 bits that bf16 parameters lack (store_param_remainders).
 [[nodiscard]] bool keeps_remainders(const Job& job);
+
+/// Bytes a parameter of the optimizer's moments: its state without the master copy.
+[[nodiscard]] std::int64_t moment_bytes(const Job& job);
+
+/// Bytes a parameter of the optimizer's state that stay on the GPU, in the mean over parameters.
+[[nodiscard]] double resident_state_bytes(const Job& job);
 
 /// Makes the job's Adam precision-aware, with moments as they are. False: it is, or it cannot be.
 bool make_precision_aware(Job& job);

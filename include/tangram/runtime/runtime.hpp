@@ -95,6 +95,7 @@ struct ExecutionOptions {
   bool narrow_parameters = false;  ///< kept and gathered in 8 or 4 bits
   bool wide_layers = false;        ///< layers at either end in 16 bits
   bool precision_aware = false;    ///< the optimizer that reads gradients as they are
+  bool optimizer_offload = false;  ///< parameters that the host steps
   bool offload = false;            ///< inputs of modules in the host's memory between forward and backward
   bool packing = false;            ///< attention inside each of the sequences that a sample is packed of
 };

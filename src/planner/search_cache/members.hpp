@@ -139,8 +139,8 @@ auto members(S& s) {
 
 template <Of<model::Optimizer> S>
 auto members(S& s) {
-  auto& [name, bytes, precision_aware] = s;
-  return std::tie(name, bytes, precision_aware);
+  auto& [name, bytes, precision_aware, offload_fraction] = s;
+  return std::tie(name, bytes, precision_aware, offload_fraction);
 }
 
 template <Of<model::OffloadModules> S>

@@ -89,6 +89,28 @@ TEST_CASE("offload: a fast bus costs nothing, a slow one what it takes longer th
   CHECK(time(model, 1).backward == Approx(bytes / 1e9));
 }
 
+TEST_CASE("offload: the host has moments of its share of the parameters, and steps them") {
+  const auto stage = [](double fraction) {
+    model::Model model = offloading_llama({});
+    model::make_precision_aware(model.job);
+    model.job.optimizer.offload_fraction = fraction;
+    const auto units = unit_costs(model, shape_of(round_gpu(), 1, 4), {.dp = 4}, 4);
+    REQUIRE(units);
+    return stage_cost(*units, model::signature(model, 0, 32), {.zero = 1});
+  };
+  const double owned = 8'030'261'248.0 / 4;  // with ZeRO-1
+  const StageCost none = stage(0);
+  const StageCost half = stage(0.5);
+  const StageCost all = stage(1);
+  CHECK((none.optimizer_state - half.optimizer_state).as_double() == Approx(4 * owned).epsilon(0.001));
+  CHECK((none.optimizer_state - all.optimizer_state).as_double() == Approx(8 * owned).epsilon(0.001));
+  const auto longer = [&](const StageCost& than) { return to_seconds(than.optimizer_step - none.optimizer_step); };
+  CHECK(longer(all) == Approx(owned / kHostStepped - 16 * owned / 1e12).epsilon(0.001));
+  CHECK(longer(half) == Approx(longer(all) / 2).epsilon(0.001));
+  CHECK(all.gradients == none.gradients);
+  CHECK(all.parameters == none.parameters);
+}
+
 TEST_CASE("offload: a frozen block without a backward pass has nothing to offload") {
   model::Model model = offloading_llama({kCoreAttention, kAttentionOutput});
   model.types.front().gradients = {false, false};

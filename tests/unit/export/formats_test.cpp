@@ -157,6 +157,10 @@ TEST_CASE("megatron is told of which types a precision-aware optimizer's moments
   CHECK(has("--optimizer adam --use-precision-aware-optimizer --exp-avg-dtype fp32 --exp-avg-sq-dtype fp32"));
   CHECK(has("--use-distributed-optimizer"));
   CHECK_FALSE(has("--main-grads-dtype bf16"));
+  CHECK_FALSE(has("--optimizer-cpu-offload"));
+  job.optimizer.offload_fraction = 0.5;
+  CHECK(has("--optimizer-cpu-offload --optimizer-offload-fraction 0.5 --overlap-cpu-optimizer-d2h-h2d"));
+  job.optimizer.offload_fraction = 0;
   job.gradient_bytes = 2;
   job.optimizer.state_bytes_per_parameter = 6;
   CHECK(has("--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16 --main-grads-dtype bf16"));

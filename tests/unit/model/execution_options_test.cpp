@@ -113,3 +113,17 @@ TEST_CASE("offload: a model is written with its modules, and unknown ones are re
   REQUIRE_FALSE(refused);
   CHECK(refused.error().front().hint == "did you mean \"core_attn\"?");
 }
+
+TEST_CASE("offload: the optimizer's share on the host is read, written, and of adam alone") {
+  const Model model = read_training(", optimizer: {name: adamw, precision_aware: true, offload_fraction: 0.25}");
+  CHECK(model.job.optimizer.offload_fraction == 0.25);
+  CHECK(moment_bytes(model.job) == 8);
+  CHECK(resident_state_bytes(model.job) == 8);  // of 10
+  CHECK(valid(read_model(write_model(model), "test.yaml")).job == model.job);
+  CHECK(moment_bytes(read_training("").job) == 8);
+  CHECK(moment_bytes(read_training(", precision: fp32").job) == 8);
+  for (const char* wrong :
+       {", optimizer: {name: sgd, offload_fraction: 0.5}", ", optimizer: {offload_fraction: 1.5}"}) {
+    CHECK_FALSE(read_model(model_text(wrong), "test.yaml"));
+  }
+}

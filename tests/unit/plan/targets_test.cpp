@@ -147,6 +147,7 @@ TEST_CASE("megatron's execution options go with some plans and not with others")
           plan.model.job.recompute_modules = {model::RecomputeModule::kExperts};
           for (std::size_t s = 0; s < 2; ++s) policy(plan, s).recompute = RecomputeMode::kSelective;
         }},
+       {"MLM_OPTIMIZER_OFFLOAD", [](LaunchPlan& plan) { plan.model.job.optimizer.offload_fraction = 0.5; }},
        {"MLM_OFFLOAD_MODULES",
         [](LaunchPlan& plan) { plan.model.job.offload_modules = {model::OffloadModule::kAttentionOutput}; }},
        {"MLM_WIDE_EXPERTS",
@@ -187,10 +188,11 @@ TEST_CASE("flagscale and mimo have no execution options") {
     plan.model.job.optimizer.precision_aware = true;
     plan.model.job.offload_modules = {model::OffloadModule::kCoreAttention};
     plan.model.job.packing.mean = 100;
+    plan.model.job.optimizer.offload_fraction = 1;
     const std::string found = codes(verdict(target_verdicts(plan), target));
     for (const char* code :
          {"_CUDA_GRAPHS ", "_EXPERT_DISPATCH ", "_EXPERT_OVERLAP ", "_GATHER_OVERLAP ", "_NARROW_PARAMETERS ",
-          "_WIDE_EXPERTS ", "_WIDE_LAYERS ", "_PRECISION_AWARE ", "_OFFLOAD ", "_PACKING "}) {
+          "_WIDE_EXPERTS ", "_WIDE_LAYERS ", "_PRECISION_AWARE ", "_OFFLOAD ", "_PACKING ", "_OPTIMIZER_OFFLOAD "}) {
       INFO(found);
       CHECK(found.find(prefix + std::string(code)) != std::string::npos);
     }

@@ -59,7 +59,7 @@ MAMBA2 = {"heads": 8, "head_dim": 32, "groups": 2, "state": 16, "convolution": 4
 GATED_DELTA = {"value_heads": 8, "value_head_dim": 32, "key_heads": 4, "key_head_dim": 32, "convolution": 4, "chunk": 64}
 MOE_RUN = {**MOE, "first_dense_layers": 1, "every": 1}
 TRAINING = {"sequence_length": 512, "global_batch_samples": 16, "microbatch": 1, "gradient_bytes_per_parameter": 4, "attention_kernel": "native",
-            "sharding_group": 2, "optimizer": {"name": "adam", "state_bytes_per_parameter": 12}}
+            "sharding_group": 2, "optimizer": {"name": "adam", "state_bytes_per_parameter": 12, "offload_fraction": 0.5}}
 DENSE = {"schema": "tangram.model/1", "name": "dense",
          "architecture": {"hidden": 256, "layers": 4, "heads": 8, "kv_heads": 4, "head_dim": 32, "ffn_hidden": 512,
                           "norms_per_block": 2, "sliding_window": 128, "full_attention_every": 2, "vocabulary": 1000,
@@ -75,7 +75,8 @@ EXPERTS = {"schema": "tangram.model/1", "name": "experts",
                             "encoders": [{"name": "v", "hidden": 128, "layers": 2, "heads": 4, "ffn_hidden": 256, "mla": MLA,
                                           "moe": MOE_RUN, "tokens_per_sample": 128}]},
            "training": {"sequence_length": 512, "global_batch_tokens": 8192, "routing_imbalance": 1.5,
-                        "precision": "fp8", "wide_layers": {"first": 1, "last": 1}}}
+                        "precision": "fp8", "wide_layers": {"first": 1, "last": 1},
+                        "packing": {"mean_length": 100, "p95_length": 200}}}
 BLOCK = {"hidden": 256, "heads": 8, "kv_heads": 4, "head_dim": 32, "ffn_hidden": 512, "norms_per_block": 2,
          "sliding_window": 128}
 BLOCKS = {"schema": "tangram.model/1", "name": "blocks",
@@ -83,7 +84,8 @@ BLOCKS = {"schema": "tangram.model/1", "name": "blocks",
                            "types": [{"name": "t", **BLOCK, "tokens": 512},
                                      {"name": "e", "hidden": 256, "heads": 8, "ffn_hidden": 512, "mla": MLA, "moe": MOE}],
                            "blocks": [{"type": "t", "count": 4}, {"type": "e", "count": 2}]},
-          "training": {"sequence_length": 512, "global_batch_samples": 16}}
+          "training": {"sequence_length": 512, "global_batch_samples": 16,
+                       "packing": {"lengths": [{"tokens": 64, "sequences": 10}, {"tokens": 512, "sequences": 1}]}}}
 MAMBA = {"schema": "tangram.model/1", "name": "mamba",
          "architecture": {"hidden": 256, "layers": 4, "only": "mixer", "mamba2": MAMBA2, "vocabulary": 1000},
          "training": {"sequence_length": 512, "global_batch_samples": 16}}

@@ -13,6 +13,8 @@ sys.path.insert(0, sys.argv[1])
 from with_torch import need_torch
 
 need_torch()
+from unittest import mock
+
 import torch
 from cases import Cases
 from tangram_torch import nf4
@@ -51,6 +53,14 @@ def matrices_take_as_many_bits_as_the_planner_counts():
         size = nf4.Layout(4096, 4096, double).bytes
         test.equal(nf4.quantized(drawn((64, 4096)), double).numel(), nf4.Layout(64, 4096, double).bytes, "bytes")
         test.check(abs(8 * size / 4096 ** 2 / bits - 1) < 0.001, f"{8 * size / 4096 ** 2} bits, not {bits}")
+
+
+@test
+def many_blocks_are_widened_some_at_a_time():
+    matrix = drawn((300, 1024))
+    whole = after(matrix, True)
+    with mock.patch.object(nf4, "AT_ONCE", 7):
+        test.check(torch.equal(after(matrix, True), whole), "seven at a time differ")
 
 
 @test

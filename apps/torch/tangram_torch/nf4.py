@@ -18,6 +18,7 @@ LEVELS = (-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, 
           0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0)
 BLOCK = 64  # values of a scale
 SCALES = 256  # scales that are quantized together
+AT_ONCE = 1 << 16  # blocks that are widened at a time: what that needs beside the matrix is 80 MB
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,15 @@ def quantized(matrix: Tensor, double: bool) -> Tensor:
 
 def dequantized(data: Tensor, layout: Layout, dtype: torch.dtype) -> Tensor:
     """The matrix that bytes stand for."""
-    packed = data[:layout.codes]
-    codes = torch.stack((packed >> 4, packed & 15), 1).reshape(layout.blocks, BLOCK).to(torch.int64)
     levels = torch.tensor(LEVELS, dtype=torch.float32, device=data.device)
-    values = levels[codes] * _scales(data[layout.codes:layout.bytes], layout)[:, None]
-    return values.reshape(layout.rows, -1)[:, :layout.columns].to(dtype)
+    scales = _scales(data[layout.codes:layout.bytes], layout)
+    values = torch.empty((layout.blocks, BLOCK), dtype=dtype, device=data.device)
+    packed = data[:layout.codes].view(layout.blocks, BLOCK // 2)
+    for first in range(0, layout.blocks, AT_ONCE):
+        some = packed[first:first + AT_ONCE]
+        codes = torch.stack((some >> 4, some & 15), 2).reshape(-1, BLOCK).to(torch.int64)
+        values[first:first + AT_ONCE] = levels[codes] * scales[first:first + AT_ONCE, None]
+    return values.view(layout.rows, -1)[:, :layout.columns]
 
 
 def _scale_bytes(scales: Tensor, layout: Layout) -> Tensor:

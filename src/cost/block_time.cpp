@@ -415,8 +415,9 @@ void hide_tensor_exchange(BlockTime& time, int tp) {
 /// the products.
 void expose_offload(BlockTime& time, double bytes, const cluster::DeviceShape& shape) {
   const double seconds = bytes / shape.device.pcie.bandwidth.value();
-  time.communication.forward += seconds_beside(seconds, time.compute.forward + time.communication.forward, 0);
-  time.communication.backward += seconds_beside(seconds, time.compute.backward + time.communication.backward, 0);
+  time.bus = {seconds_beside(seconds, time.compute.forward + time.communication.forward, 0),
+              seconds_beside(seconds, time.compute.backward + time.communication.backward, 0)};
+  time.communication += time.bus;
 }
 
 /// What dispatch and combine add, beside the passes of another microbatch where the job has it so. What hides them
@@ -442,7 +443,9 @@ Passes resampler_attention(const model::Connector& connector, double element, do
 }
 
 void drop_backward(BlockTime& time) {
-  for (Passes* passes : {&time.compute, &time.communication, &time.tensor, &time.overlapped}) passes->backward = 0;
+  for (Passes* passes : {&time.compute, &time.communication, &time.tensor, &time.bus, &time.overlapped}) {
+    passes->backward = 0;
+  }
   time.selective_compute = time.unread = 0;
 }
 

@@ -107,8 +107,8 @@ void set_zero(UnitCost& unit, const BlockTime& time, const model::Job& job, cons
     if (is_trained(unit)) scatter += pass_seconds(trained_of(unit), kScatterCopies * units.gradient_bytes, rates);
   }
   const double share = units.shape.methods.overlapped ? 1 : 0;
-  const double forward = share * (time.compute.forward - time.overlapped.forward);
-  const double backward = share * (time.compute.backward - time.overlapped.backward);
+  const double forward = share * (time.compute.forward + time.bus.forward - time.overlapped.forward);
+  const double backward = share * (time.compute.backward + time.bus.backward - time.overlapped.backward);
   const double exposure = units.shape.methods.scheduled ? kOverlapLoss : kShardedExposure;
   unit.zero3_gather = seconds_beside(gather, forward, exposure);
   if (unit.backward <= 0) return;  // nothing is gathered for it again

@@ -347,6 +347,59 @@ TEST_CASE("more samples take more time and more memory") {
   });
 }
 
+TEST_CASE("shorter packed sequences never take longer, and change nothing that is held") {
+  holds(kCases, [] {
+    Draw d = draw();
+    const MemoryPolicy policy = draw_policy();
+    model::Attention& attention = d.model.types.front().attention;
+    attention.packed_length = 0;
+    StageCost before = stage_cost(units_of(d), d.slice, policy);
+    for (const double length : {5'000.0, 700.5, 64.0}) {
+      attention.packed_length = length;
+      const StageCost after = stage_cost(units_of(d), d.slice, policy);
+      RC_ASSERT(after.forward.value() <= before.forward.value());
+      RC_ASSERT(after.backward.value() <= before.backward.value());
+      RC_ASSERT(after.peak(1) == before.peak(1));
+      before = after;
+    }
+  });
+}
+
+TEST_CASE("modules that are offloaded never keep more, and never run faster") {
+  holds(kCases, [] {
+    Draw d = draw();
+    const MemoryPolicy policy = draw_policy();
+    d.model.job.offload_modules = {};
+    StageCost before = stage_cost(units_of(d), d.slice, policy);
+    for (const auto& [_, module] : model::kOffloadModules) {
+      d.model.job.offload_modules.add(module);
+      const StageCost after = stage_cost(units_of(d), d.slice, policy);
+      RC_ASSERT(after.activation <= before.activation);
+      RC_ASSERT(after.forward >= before.forward);
+      RC_ASSERT(after.backward >= before.backward);
+      RC_ASSERT(after.static_memory() == before.static_memory());
+      before = after;
+    }
+  });
+}
+
+TEST_CASE("a larger share of parameters that the host steps never holds more, and never steps sooner") {
+  holds(kCases, [] {
+    Draw d = draw();
+    const MemoryPolicy policy = draw_policy();
+    StageCost before = stage_cost(units_of(d), d.slice, policy);
+    for (const double share : {0.25, 0.5, 1.0}) {
+      d.model.job.optimizer.offload_fraction = share;
+      const StageCost after = stage_cost(units_of(d), d.slice, policy);
+      RC_ASSERT(after.static_memory() <= before.static_memory());
+      RC_ASSERT(after.optimizer_step >= before.optimizer_step);
+      RC_ASSERT(after.forward == before.forward);
+      RC_ASSERT(after.activation == before.activation);
+      before = after;
+    }
+  });
+}
+
 TEST_CASE("no degrees and no policy beat the least GPU-seconds") {
   holds(kCases, [] {
     const Draw d = draw();

@@ -103,7 +103,7 @@ EnumSet<Module> read_modules(io::ObjectReader& reader, std::string_view key,
 
 std::vector<LengthCount> read_lengths(io::ObjectReader& packing) {
   std::vector<LengthCount> lengths;
-  for (io::ObjectReader& length : packing.objects_if("lengths")) {
+  for (io::ObjectReader& length : packing.objects("lengths")) {
     const std::int64_t tokens = length.integer("tokens", io::integer_limit("tokens"));
     lengths.push_back({tokens, length.integer("sequences", io::integer_limit("sequences"))});
     length.finish();
@@ -115,8 +115,8 @@ Packing read_packing(io::ObjectReader& training) {
   Packing packing;
   auto reader = training.object_if("packing");
   if (!reader) return packing;
-  packing.lengths = read_lengths(*reader);
   if (reader->has("lengths")) {
+    packing.lengths = read_lengths(*reader);
     for (const std::string_view key : {"mean_length", "p95_length"}) {
       if (!reader->has(key)) continue;
       reader->ignore(key);

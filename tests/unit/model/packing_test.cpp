@@ -138,4 +138,5 @@ TEST_CASE("packing: what says nothing, or two things, is refused") {
   CHECK(refused_packing(", packing: {mean_length: 700, p95_length: 600}") == "inconsistent-value");
   CHECK(refused_packing(", packing: {lengths: [{tokens: 512, sequences: 1}], mean_length: 600}") == "conflicting-keys");
   CHECK(refused_packing(", packing: {lengths: [{tokens: 512}]}") == "missing-key");
+  CHECK_FALSE(read_model(packed_model_text(", packing: {lengths: []}"), "test.yaml"));
 }

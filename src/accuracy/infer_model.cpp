@@ -7,6 +7,7 @@
 
 #include "infer.hpp"
 #include "reason.hpp"
+#include "tangram/base/enum_names.hpp"
 #include "words.hpp"
 
 namespace tangram::accuracy {
@@ -104,19 +105,8 @@ model::RecomputeMode find_recompute(const Measurement& m) {
 
 /// Megatron-Core's default is the core of attention.
 model::RecomputeModules find_modules(const Measurement& m) {
-  model::RecomputeModules modules;
-  for (const auto& [name, module] : model::kRecomputeModules) {
-    if (std::ranges::count(m.recompute_modules, name) > 0) modules.add(module);
-  }
+  model::RecomputeModules modules = members_called(model::kRecomputeModules, m.recompute_modules);
   if (m.recompute == "selective" && m.recompute_modules.empty()) modules.add(model::RecomputeModule::kCoreAttention);
-  return modules;
-}
-
-model::OffloadModules find_offloads(const Measurement& m) {
-  model::OffloadModules modules;
-  for (const auto& [name, module] : model::kOffloadModules) {
-    if (std::ranges::count(m.offload_modules, name) > 0) modules.add(module);
-  }
   return modules;
 }
 
@@ -199,7 +189,7 @@ Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& 
   model->job.flash_attention = uses_fused_attention(m, device) && model->job.parameter_bytes == 2;
   set_kernels(model->job, m, device);
   model->job.recompute_modules = find_modules(m);
-  model->job.offload_modules = find_offloads(m);
+  model->job.offload_modules = members_called(model::kOffloadModules, m.offload_modules);
   model->job.dropout = !is_recent(device);
   model->job.wide_layers = {m.wide_first, m.wide_last};
   model::set_wide_layers(*model);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph.hpp"
+#include "tangram/base/enum_names.hpp"
 
 namespace tangram::model {
 
@@ -51,13 +52,7 @@ std::optional<double> quantized_bytes(BaseQuantization quantization) {
   return std::nullopt;
 }
 
-std::vector<std::string_view> names_of(const AdapterTargets& targets) {
-  std::vector<std::string_view> names;
-  for (const auto& [name, target] : kAdapterTargets) {
-    if (targets.has(target)) names.push_back(name);
-  }
-  return names;
-}
+std::vector<std::string_view> names_of(const AdapterTargets& targets) { return names_in(kAdapterTargets, targets); }
 
 std::optional<AdapterTarget> target_called(std::string_view name) {
   const auto found = std::ranges::find(kAdapterTargets, name, [](const auto& row) { return row.first; });

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tangram/base/at.hpp"
 #include "tangram/io/limits.hpp"
 #include "tangram/io/reader.hpp"
 #include "tangram/model/model.hpp"
@@ -43,6 +45,16 @@ struct Conflict {
 
 /// The index of a block type: of its equal, else it is added, under a name of its own.
 int add_type(std::vector<BlockType>& types, BlockType block);
+
+/// Gives each block the type that `change` makes of its own and its number; equal ones are one.
+template <class Change>
+void change_types(Model& model, const Change& change) {
+  std::vector<BlockType> types;
+  for (int b = 0; b < model.block_count(); ++b) {
+    at(model.blocks, b) = add_type(types, change(model.block(b), b));
+  }
+  model.types = std::move(types);
+}
 
 /// Puts both together: token counts, block types merged and named, digest. Requires conflicts() to be empty.
 [[nodiscard]] Model assemble(Blueprint blueprint, Job job);

@@ -1,5 +1,6 @@
 #include "tangram/model/offload_modules.hpp"
 
+#include "tangram/base/enum_names.hpp"
 #include "tangram/model/model.hpp"
 
 namespace tangram::model {
@@ -21,13 +22,7 @@ bool is_part_of(OffloadModule module, const BlockType& block) {
 
 }  // namespace
 
-std::vector<std::string_view> names_of(const OffloadModules& modules) {
-  std::vector<std::string_view> names;
-  for (const auto& [name, module] : kOffloadModules) {
-    if (modules.has(module)) names.push_back(name);
-  }
-  return names;
-}
+std::vector<std::string_view> names_of(const OffloadModules& modules) { return names_in(kOffloadModules, modules); }
 
 OffloadModules offloaded_modules(const BlockType& block, const Job& job) {
   OffloadModules own;

@@ -5,7 +5,6 @@
 #include <numbers>
 
 #include "blueprint.hpp"
-#include "tangram/base/at.hpp"
 #include "tangram/base/lognormal.hpp"
 
 namespace tangram::model {
@@ -64,14 +63,11 @@ void set_packing(Model& model) {
   if (!packing.any() && !had) return;
   const double length = packing.any() ? attended_length(packing, model.job.sequence_length) : 0;
   const BlockRange decoder = language_blocks(model);
-  std::vector<BlockType> types;
-  for (int b = 0; b < model.block_count(); ++b) {
-    BlockType type = model.block(b);
+  change_types(model, [&](BlockType type, int b) {
     const bool packs = type.attends() && decoder.first <= b && b < decoder.last;
     type.attention.packed_length = packs ? length : 0;
-    at(model.blocks, b) = add_type(types, std::move(type));
-  }
-  model.types = std::move(types);
+    return type;
+  });
 }
 
 }  // namespace tangram::model

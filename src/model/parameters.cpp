@@ -1,5 +1,6 @@
 // Parameter counts from dimensions. Every matrix product of the block appears once, next to its shape.
 #include "tangram/model/model.hpp"
+#include "tangram/model/slice.hpp"
 
 namespace tangram::model {
 
@@ -217,12 +218,7 @@ std::int64_t Model::total_parameters() const {
 }
 
 double Model::held_parameters() const {
-  auto held = static_cast<double>(total_parameters());
-  for (int i = 0; i < block_count(); ++i) {
-    const auto quantized = static_cast<double>(quantized_parameters(block(i)).total());
-    held -= quantized * spared_share(block(i), job.parameter_bytes);
-  }
-  return held;
+  return tangram::model::held_parameters(*this, signature(*this, 0, block_count()));
 }
 
 std::int64_t Model::trained_embedding_parameters() const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tangram/base/enum_names.hpp"
 #include "tangram/model/model.hpp"
 
 namespace tangram::model {
@@ -24,13 +25,7 @@ bool is_part_of(RecomputeModule module, const BlockType& block) {
 
 }  // namespace
 
-std::vector<std::string_view> names_of(const RecomputeModules& modules) {
-  std::vector<std::string_view> names;
-  for (const auto& [name, module] : kRecomputeModules) {
-    if (modules.has(module)) names.push_back(name);
-  }
-  return names;
-}
+std::vector<std::string_view> names_of(const RecomputeModules& modules) { return names_in(kRecomputeModules, modules); }
 
 RecomputeModules recomputed_modules(const Job& job) {
   if (!job.recompute_modules.empty()) return job.recompute_modules;

@@ -2,7 +2,6 @@
 #include <string_view>
 
 #include "blueprint.hpp"
-#include "tangram/base/at.hpp"
 
 namespace tangram::model {
 
@@ -37,11 +36,7 @@ void set_wide_layers(Model& model) {
   const bool had = std::ranges::any_of(model.types, &BlockType::wide);
   if (wide == WideLayers{} && !had) return;
   const BlockRange decoder = language_blocks(model);
-  std::vector<BlockType> types;
-  for (int b = 0; b < model.block_count(); ++b) {
-    at(model.blocks, b) = add_type(types, with_width(model.block(b), is_wide(wide, decoder, b)));
-  }
-  model.types = std::move(types);
+  change_types(model, [&](const BlockType& type, int b) { return with_width(type, is_wide(wide, decoder, b)); });
 }
 
 }  // namespace tangram::model

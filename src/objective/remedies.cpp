@@ -121,7 +121,7 @@ std::vector<Change> leaner_job(const model::Job& job, Target target) {
                        [](model::Model& m) { model::make_precision_aware(m.job); }});
   }
   if (runtime::runtime_of(target).options.optimizer_offload && job.optimizer.offload_fraction < 1 &&
-      (job.optimizer.name == "adam" || job.optimizer.name == "adamw") && aware.optimizer.precision_aware) {
+      aware.optimizer.precision_aware) {
     changes.push_back(
         {"optimizer: {precision_aware: true, offload_fraction: 1} in the model file, which steps on the hosts",
          [](model::Model& m) {

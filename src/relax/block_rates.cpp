@@ -188,9 +188,7 @@ class Walker {
     const model::Job& job = model_.job;
     const auto samples = static_cast<double>(block_rate.samples);
     const cost::ActivationBytes activation = cost::block_activation(block, job, degrees, samples, format());
-    const auto quantized = static_cast<double>(model::quantized_parameters(block).total());
-    const double held = static_cast<double>(model::parameters(block).total()) -
-                        quantized * model::spared_share(block, job.parameter_bytes);
+    const double held = model::held_parameters(model_, {.runs = {{static_cast<int>(item_), 1}}});
     block_rate.held = state_bytes(job, held, model::trained_parameters(block).total());
     block_rate.kept = std::min({activation.none, activation.selective, activation.full});
     block_rate.room = class_.device.usable().as_double() - activation.working;

@@ -12,21 +12,16 @@ using enum model::OffloadModule;
 
 namespace {
 
-model::Model offloading_llama(model::OffloadModules offloaded) {
+model::Model offloading(const char* file, model::OffloadModules offloaded) {
   model::JobOverrides overrides;
   overrides.sequence_length = 2'048;
-  model::Model model = shipped_model("llama-3-8b.yaml", overrides);
+  model::Model model = shipped_model(file, overrides);
   model.job.offload_modules = offloaded;
   return model;
 }
 
-model::Model offloading_mixtral(model::OffloadModules offloaded) {
-  model::JobOverrides overrides;
-  overrides.sequence_length = 2'048;
-  model::Model model = shipped_model("mixtral-8x7b.yaml", overrides);
-  model.job.offload_modules = offloaded;
-  return model;
-}
+model::Model offloading_llama(model::OffloadModules offloaded) { return offloading("llama-3-8b.yaml", offloaded); }
+model::Model offloading_mixtral(model::OffloadModules offloaded) { return offloading("mixtral-8x7b.yaml", offloaded); }
 
 ActivationBytes bytes_beside_offload(const model::Model& model) {
   return block_activation(model.block(0), model.job, {}, 1);

@@ -40,7 +40,9 @@ Reason why_incomplete(const Measurement& m) {
   if (batch.microbatch < 1) return reason("the microbatch is not printed");
   if (batch.global < 1) return reason("the global batch is not printed");
   if (m.sequence.value_or(0) < 1) return reason("the sequence length is not printed");
-  if (m.ulysses > 1) return reason("exchanges of heads for positions around attention (Ulysses) are not modelled");
+  if (m.context_exchange == "a2a+p2p") {
+    return reason("exchanges of heads inside nodes and a ring between them are not modelled");
+  }
   if (m.offloads_activations && m.offload_modules.empty()) {
     return reason("activations were offloaded to the host, and which is not printed");
   }

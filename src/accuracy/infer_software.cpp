@@ -97,6 +97,13 @@ model::ExpertDispatch find_dispatch(const ExpertFacts& facts) {
                                                                     : model::ExpertDispatch::kAllToAll;
 }
 
+/// As printed; XTuner's sequence parallelism is Ulysses' (its docs, acceleration/train_extreme_long_sequence).
+model::ContextExchange find_context_exchange(const Measurement& m) {
+  if (m.context_exchange == "all_gather") return model::ContextExchange::kAllGather;
+  const bool heads = m.context_exchange.empty() ? names_any(software_of(m), {"xtuner"}) : m.context_exchange == "a2a";
+  return heads ? model::ContextExchange::kAllToAll : model::ContextExchange::kRing;
+}
+
 /// Forced: tokens are spread evenly whatever the router says; dropped beyond a capacity of 1: no rank has more.
 /// Natural: the busiest rank of a run without either.
 double find_imbalance(const ExpertFacts& facts, double usual) {
@@ -144,6 +151,7 @@ void set_kernels(model::Job& job, const Measurement& m, const cluster::GpuType& 
   job.overlap_tp = overlaps_tensor_exchange(m, device);
   job.overlap_gather = overlaps_gather(m, device);
   job.expert_dispatch = find_dispatch(m.routing);
+  job.context_exchange = find_context_exchange(m);
   job.overlap_experts = overlaps(m, "overlap_moe_expert_parallel_comm");
   job.routing_imbalance = find_imbalance(m.routing, job.routing_imbalance);
 }

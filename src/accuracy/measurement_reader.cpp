@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "infer.hpp"
@@ -267,13 +268,30 @@ void read_batch(const Row& row, Measurement& out) {
   out.accumulation = row.count("grad_accum");
 }
 
+constexpr std::string_view kHeadsAroundRing = "a2a+p2p";
+
+/// Ulysses' ranks are those of context parallelism that exchange positions for heads.
+void read_context_exchange(const Row& row, Measurement& out) {
+  constexpr std::array<std::string_view, 4> kKnown{"p2p", "all_gather", "a2a", kHeadsAroundRing};
+  out.context_exchange = row.text("cp_comm_type");
+  if (!out.context_exchange.empty() && std::ranges::count(kKnown, out.context_exchange) == 0) {
+    row.wrong("cp_comm_type", *row.find("cp_comm_type"), "\"p2p\", \"all_gather\", \"a2a\" or \"a2a+p2p\"");
+    out.context_exchange.clear();
+  }
+  const int ranks = row.count("ulysses").value_or(1);
+  if (ranks <= 1) return;
+  const int around = std::max(1, out.cp.value_or(1));
+  out.context_exchange = around > 1 ? kHeadsAroundRing : "a2a";
+  out.cp = ranks * around;
+}
+
 void read_degrees(const Row& row, Measurement& out) {
   out.tp = row.count("tp");
   out.pp = row.count("pp");
   out.cp = row.count("cp");
   out.ep = row.count("ep");
   out.expert_tp = row.count("etp");
-  out.ulysses = std::max(1, row.count("ulysses").value_or(1));
+  read_context_exchange(row, out);
   out.dp = read_data_parallelism(row);
   out.model_parallel = row.count("model_parallel");
   out.microbatch_group = row.count("microbatch_group").value_or(0);

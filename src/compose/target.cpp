@@ -186,6 +186,7 @@ std::vector<std::optional<cost::Degrees>> degrees_of_cases(const Runtime& runtim
   std::vector<std::optional<cost::Degrees>> cases;
   for (const cost::Degrees& degrees : common_degrees(model, hierarchy, first)) {
     if (runtime.has(Rule::kPowerOfTwoTp) && !std::has_single_bit(static_cast<unsigned>(degrees.tp))) continue;
+    if (runtime.has(Rule::kContextKernels) && cost::repeats_heads(model, degrees)) continue;
     cases.emplace_back(degrees);
   }
   return cases;
@@ -230,6 +231,7 @@ void restrict_to(const Runtime& runtime, model::Model& model) {
   forbid(Rule::kZero1, allow.zero2);
   forbid(Rule::kZero1, allow.zero3);
   forbid(Rule::kNoContextParallel, allow.cp);
+  if (!model::context_conflict(model).empty()) forbid(Rule::kContextKernels, allow.cp);
   forbid(Rule::kNoSelectiveRecompute, allow.recompute_selective);
   if (!allow.sp) forbid(Rule::kTpOnlyWithSp, allow.tp);
   if (model.job.cuda_graphs == model::CudaGraphs::kBlocks) forbid(Rule::kRecomputeAlone, allow.recompute_full);
@@ -247,6 +249,9 @@ bool bears_on(Rule rule, const model::Model& model, const cluster::IslandHierarc
     case Rule::kExpertsOverStage: return spreads_experts(model);
     case Rule::kOneTypeAHost: return !mixed_hosts(hierarchy).empty();
     case Rule::kNoContextParallel: return allow.cp;
+    case Rule::kContextKernels:
+      return allow.cp && (model.job.context_exchange == model::ContextExchange::kAllToAll ||
+                          !model::context_conflict(model).empty());
     case Rule::kNoSelectiveRecompute: return allow.recompute_selective;
     case Rule::kNoMixedStages: return allow.mixed_stages && hierarchy.levels.front().classes.size() > 1;
     case Rule::kTpOnlyWithSp: return allow.tp && !allow.sp;

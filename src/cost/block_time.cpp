@@ -1,6 +1,7 @@
 #include "tangram/cost/block_time.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "tangram/cost/communication.hpp"
 #include "tangram/cost/memory.hpp"
@@ -18,6 +19,10 @@ constexpr double kScaledRotaryForward = 2 + 1 + 2 + 2 + 3 + 2, kScaledRotaryBack
 constexpr double kGatedForward = 3, kGatedBackward = 5;  // gate, up -> product; those and d -> two gradients
 constexpr double kPlainForward = 2, kPlainBackward = 3;
 constexpr double kPermute = 2;
+// Around exchanges of context parallelism a value is copied into the order of ranks or of positions, as each rank has
+// an early and a late part of the sequence (Transformer Engine, context_parallel.py): of heads before and behind each
+// exchange, of gathered keys and values behind it, backward of their gradients as well.
+constexpr double kReorder = 2;
 constexpr double kScale = 2;
 // The bias behind the second product of experts, which Megatron-Core weighs and adds expert by expert, by kernels of
 // their own (TEGroupedMLP._apply_bias). Forward: bias x weight -> b, x + b -> y, y of all experts -> one. Backward:
@@ -54,6 +59,7 @@ struct Context {
   double gradient;                          ///< bytes of a main gradient
   bool fused;
   bool fused_kernels;
+  model::ContextExchange context;
 };
 
 Passes stream(const Context& c, double values, double forward, double backward) {
@@ -130,8 +136,8 @@ Passes expert_activation(const Context& c) {
 }
 
 Passes attention_core(const Context& c) {
-  return c.fused ? fused_attention_seconds(c.local.core, c.local.element, c.rates)
-                 : unfused_attention_seconds(c.local.core, c.local.element, c.rates);
+  return c.fused ? fused_attention_seconds(c.local.kernel, c.local.element, c.rates)
+                 : unfused_attention_seconds(c.local.kernel, c.local.element, c.rates);
 }
 
 /// Q, K and V out of the norm's output; for latent attention the up-projections apart, because they can be recomputed.
@@ -209,8 +215,37 @@ Passes adapters(const Context& c, bool of_attention) {
 /// Of what mixes the tokens of the block, what counts beside its compute.
 struct MixerTime {
   Passes core;           ///< attention itself: exchanges of keys and values hide under it
+  double copies = 0;     ///< forward, around exchanges
+  double exchange = 0;   ///< forward, what is exposed of exchanges
   double latent_up = 0;  ///< forward, of the projections of compressed vectors
 };
+
+/// What an all-to-all exchanges for heads and back, in values of all four: queries, keys, values and what is attended
+/// to.
+std::array<double, 4> exchanged_values(const Context& c) {
+  const AttentionCore& core = c.local.core;
+  const double repeated = c.local.kernel.kv_heads * c.degrees.cp;
+  const double tokens = c.local.tokens;
+  return {tokens * core.heads * core.qk_dim, tokens * repeated * core.qk_dim, tokens * repeated * core.v_dim,
+          tokens * core.heads * core.v_dim};
+}
+
+/// Keys and values of all positions.
+double gathered_values(const Context& c) {
+  const AttentionCore& core = c.local.core;
+  return c.degrees.cp * c.local.tokens * core.kv_heads * (core.qk_dim + core.v_dim);
+}
+
+/// Copies around the exchange of context parallelism.
+Passes reordered(const Context& c) {
+  Passes time;
+  if (c.degrees.cp == 1 || c.context == model::ContextExchange::kRing) return time;
+  if (c.context == model::ContextExchange::kAllGather) return stream(c, gathered_values(c), kReorder, 2 * kReorder);
+  for (const double values : exchanged_values(c)) {
+    for (int copy = 0; copy < 2; ++copy) time += stream(c, values, kReorder, kReorder);
+  }
+  return time;
+}
 
 MixerTime add_attention(const Context& c, Passes& compute) {
   const model::Attention& attention = c.block.attention;
@@ -222,11 +257,17 @@ MixerTime add_attention(const Context& c, Passes& compute) {
   compute += is_gpt_oss(c.block.feed_forward) ? stream(c, query_key, kScaledRotaryForward, kScaledRotaryBackward)
                                               : stream(c, query_key, kRotaryForward, kRotaryBackward);
   if (attention.qk_norm) compute += stream(c, query_key, kNormForward, kNormBackward);
+  const Passes copies = reordered(c);
+  compute += copies;
   compute += attend;
   const double attended = c.local.tokens * core.heads * core.v_dim;
   if (attention.output_gate) compute += stream(c, attended, kGatedForward, kGatedBackward);
   compute += linear(c, c.local.tokens, core.heads * core.v_dim, c.local.hidden);
-  return {attend, projection.up_forward};
+  MixerTime mixer;
+  mixer.core = attend;
+  mixer.copies = copies.forward;
+  mixer.latent_up = projection.up_forward;
+  return mixer;
 }
 
 MixerTime add_mixer(const Context& c, Passes& compute) {
@@ -314,20 +355,43 @@ ExpertExchange expert_exchange(const Context& c, const model::Job& job) {
                                     e.seconds(Collective::kReduceScatter, received, e.groups.expert_tensor)};
 }
 
-/// Full time of passing K and V (backward: also their gradients) around the ring of context parallelism, or of
-/// exchanging tokens for heads of a recurrence and back.
+/// Positions exchanged for heads, and what comes of these exchanged back.
+double heads_exchange(const Context& c) {
+  double seconds = 0;
+  for (const double values : exchanged_values(c)) {
+    seconds += c.exchanges.seconds(Collective::kAllToAll, c.local.element * values, c.exchanges.groups.context);
+  }
+  return seconds;
+}
+
+/// Full time of what context parallelism exchanges, whatever hides it.
 Passes context_exchange(const Context& c) {
   if (c.degrees.cp == 1 || !c.block.mixes()) return {};
+  const Exchanges& e = c.exchanges;
   if (c.local.recurrence) {
     const double bytes = recurrence_exchange(*c.local.recurrence, c.local.element);
-    const double seconds = c.exchanges.seconds(Collective::kAllToAll, bytes, c.exchanges.groups.context);
+    const double seconds = e.seconds(Collective::kAllToAll, bytes, e.groups.context);
     return {seconds, seconds};
   }
-  const AttentionCore& a = c.local.core;
-  const double all = c.degrees.cp * c.local.element * c.local.tokens * a.kv_heads * (a.qk_dim + a.v_dim);
-  const Exchanges& e = c.exchanges;
-  return {e.seconds(Collective::kAllGather, all, e.groups.context),
-          e.seconds(Collective::kAllGather, 2 * all, e.groups.context)};
+  if (c.context == model::ContextExchange::kAllToAll) {
+    const double seconds = heads_exchange(c);
+    return {seconds, seconds};
+  }
+  const double all = c.local.element * gathered_values(c);
+  const double gather = e.seconds(Collective::kAllGather, all, e.groups.context);
+  if (c.context == model::ContextExchange::kAllGather) {
+    return {gather, gather + e.seconds(Collective::kReduceScatter, all, e.groups.context)};
+  }
+  return {gather, e.seconds(Collective::kAllGather, 2 * all, e.groups.context)};
+}
+
+/// What of it runs beside attention: the ring's steps but the first, and while the device waits for the host, the ring
+/// goes on. Gathers, and exchanges of heads, are waited for.
+Passes hidden_exchange(const Context& c, const Passes& exchange, const Passes& free) {
+  const bool ring = c.block.attends() && c.context == model::ContextExchange::kRing;
+  if (!ring || !c.exchanges.shape.methods.overlapped) return {};
+  const double hiding = (c.degrees.cp - 1.0) / c.degrees.cp;
+  return {std::min(exchange.forward, hiding * free.forward), std::min(exchange.backward, hiding * free.backward)};
 }
 
 /// Norms and residual additions.
@@ -383,7 +447,9 @@ double selective_seconds(const Context& c, const MixerTime& mixer, const Passes&
     const double norms = c.block.parallel_attention && c.block.norms == 1 ? 1 : c.local.parts;
     seconds += norms * stream(c, c.local.rows * c.local.hidden, kNormForward, 0).forward;
   }
-  if (again.has(RecomputeModule::kCoreAttention)) seconds += mixer.core.forward + output_again_seconds(c);
+  if (again.has(RecomputeModule::kCoreAttention)) {
+    seconds += mixer.core.forward + mixer.copies + mixer.exchange + output_again_seconds(c);
+  }
   if (again.has(RecomputeModule::kLatentUp)) seconds += mixer.latent_up;
   if (again.has(RecomputeModule::kFeedForward)) {
     seconds += std::max(0.0, dense_seconds(c, c.local.dense, job) - unread_seconds(c, job));
@@ -497,10 +563,11 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
                   expert_rates(block, job, shape.device),
                   static_cast<double>(job.gradient_bytes),
                   job.flash_attention,
-                  job.fused_kernels};
+                  job.fused_kernels,
+                  job.context_exchange};
   BlockTime time;
   time.compute += residual_stream(c);
-  const MixerTime mixer = add_mixer(c, time.compute);
+  MixerTime mixer = add_mixer(c, time.compute);
   const double columns = c.local.dense + c.local.shared;
   if (columns > 0) time.compute += dense_part(c, columns);
   for (const bool of_attention : {true, false}) time.compute += adapters(c, of_attention);
@@ -514,17 +581,14 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
 
   const int regions = (block.mixes() ? 1 : 0) + (columns > 0 && !block.parallel_attention ? 1 : 0);
   const ExpertExchange experts_exchange = block.feed_forward.is_moe() ? expert_exchange(c, job) : ExpertExchange{};
+  const Passes travel = context_exchange(c);
+  const Passes hidden_ring = hidden_exchange(c, travel,
+                                             {mixer.core.forward + time.compute.forward - device.forward,
+                                              mixer.core.backward + time.compute.backward - device.backward});
+  mixer.exchange = travel.forward - hidden_ring.forward;
   time.selective_compute = selective_seconds(c, mixer, routed, experts_exchange, job);
   time.unread = unread_seconds(c, job);
   const double tensor = regions * tensor_exchange(c) + experts_exchange.tensor;
-  const Passes travel = context_exchange(c);
-  const double hiding = shape.methods.overlapped ? (degrees.cp - 1.0) / degrees.cp : 0;
-  // While the device waits for the host, the ring goes on. Exchanges of a recurrence's heads are waited for.
-  const Passes free = block.attends() ? Passes{mixer.core.forward + time.compute.forward - device.forward,
-                                               mixer.core.backward + time.compute.backward - device.backward}
-                                      : Passes{};
-  const Passes hidden_ring{std::min(travel.forward, hiding * free.forward),
-                           std::min(travel.backward, hiding * free.backward)};
   time.overlapped = hidden_ring;
   time.tensor = {tensor, tensor};
   if (job.overlap_tp && degrees.sequence_parallel && shape.methods.overlapped) hide_tensor_exchange(time, degrees.tp);

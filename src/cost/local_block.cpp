@@ -36,6 +36,21 @@ AttentionCore local_core(const model::BlockType& block, double tp, const LocalBl
   return core;
 }
 
+/// Transformer Engine's ring runs a kernel for each step; software without its kernels gathers the keys and runs one.
+/// Key-value heads are repeated where cp exceeds them.
+AttentionCore kernel_core(AttentionCore core, const model::Job& job, int cp) {
+  switch (job.context_exchange) {
+    case model::ContextExchange::kRing: core.steps = job.fused_kernels ? cp : 1; break;
+    case model::ContextExchange::kAllGather: break;
+    case model::ContextExchange::kAllToAll:
+      core.heads /= cp;
+      core.kv_heads = std::max(1.0, core.kv_heads / cp);
+      core.queries *= cp;
+      break;
+  }
+  return core;
+}
+
 /// Under delayed scaling what reads attention's output keeps a copy of its own; else it casts once more what attention
 /// keeps (Megatron-Core, set_save_original_input).
 void set_kept_inputs(LocalBlock& local, const model::Job& job, DType format) {
@@ -63,8 +78,7 @@ LocalBlock local_block(const model::BlockType& block, const model::Job& job, con
   local.dropout = trains_with_dropout(block, job);
 
   if (block.attends()) local.core = local_core(block, tp, local);
-  // Transformer Engine's context parallelism is a ring of kernels; others gather the keys and run one.
-  local.core.steps = job.fused_kernels ? degrees.cp : 1;
+  local.kernel = kernel_core(local.core, job, degrees.cp);
   if (block.recurrence) local.recurrence = local_recurrence(block, degrees, samples_per_replica);
   local.parts = (block.mixes() ? 1 : 0) + (block.feeds_forward() ? 1 : 0);
 

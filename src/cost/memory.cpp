@@ -96,9 +96,11 @@ double core_bytes(const LocalBlock& local, bool fused) {
   return scores * (local.dropout ? 2 * local.element + 1 : local.element);
 }
 
+/// As kernels read them.
 double query_key_value_bytes(const LocalBlock& local) {
-  const AttentionCore& core = local.core;
-  return local.element * local.tokens * (core.heads * core.qk_dim + core.kv_heads * (core.qk_dim + core.v_dim));
+  const AttentionCore& kernel = local.kernel;
+  return local.element * kernel.samples * kernel.queries *
+         (kernel.heads * kernel.qk_dim + kernel.kv_heads * (kernel.qk_dim + kernel.v_dim));
 }
 
 double attended_values(const LocalBlock& local) { return local.tokens * local.core.heads * local.core.v_dim; }
@@ -191,19 +193,30 @@ Kept offloaded_inputs(const model::BlockType& block, const model::Job& job, cons
   return inputs;
 }
 
-double attention_working(const Degrees& degrees, const LocalBlock& local, bool fused) {
+/// Beside what attention reads and writes, of K and V of `kv` bytes.
+double context_buffers(int cp, const LocalBlock& local, double kv, model::ContextExchange exchange) {
+  if (cp == 1) return 0;
+  switch (exchange) {
+    case model::ContextExchange::kRing: break;
+    case model::ContextExchange::kAllGather: return 2 * cp * kv;  // those of all positions, and their gradients
+    case model::ContextExchange::kAllToAll: return 2 * query_key_value_bytes(local);  // what leaves, what has come
+  }
+  return 4 * kv;  // the neighbour's K, V and their gradients, double buffered
+}
+
+double attention_working(const model::Job& job, const Degrees& degrees, const LocalBlock& local) {
   const AttentionCore& core = local.core;
   const double kv = local.element * local.tokens * core.kv_heads * (core.qk_dim + core.v_dim);
   double bytes = local.element * local.tokens * core.heads * (core.qk_dim + core.v_dim) + kv;
-  if (!fused) bytes += 2 * local.element * core.samples * core.heads * core.queries * core.keys;
-  if (degrees.cp > 1) bytes += 4 * kv;  // the neighbour's K, V and their gradients, double buffered
-  return bytes;
+  if (!job.flash_attention) bytes += 2 * local.element * core.samples * core.heads * core.queries * core.keys;
+  return bytes + context_buffers(degrees.cp, local, kv, job.context_exchange);
 }
 
-double working_bytes(const model::BlockType& block, const Degrees& degrees, const LocalBlock& local, bool fused) {
+double working_bytes(const model::BlockType& block, const model::Job& job, const Degrees& degrees,
+                     const LocalBlock& local) {
   const double factor = gate_factor(block.feed_forward);
   const double mixer = local.recurrence ? recurrence_bytes(*local.recurrence, local.element).working
-                                        : attention_working(degrees, local, fused);
+                                        : attention_working(job, degrees, local);
   const double dense = local.element * local.tokens * factor * (local.dense + local.shared);
   const double expert = local.element * (2 * (local.routed + local.expert_rows) * local.expert_input +
                                          factor * local.expert_rows * local.expert_width);
@@ -268,7 +281,7 @@ ActivationBytes block_activation(const model::BlockType& block, const model::Job
   // Where a layer's input is on the host as well, recomputing the layer keeps no more.
   bytes.full = std::min({local.element * local.rows * local.hidden, bytes.none, bytes.selective});
   constexpr double kOnTheirWay = 2;  // blocks whose inputs leave or come back at a time
-  bytes.working = working_bytes(block, degrees, local, fused) + dequantized_bytes(block, degrees, local) +
+  bytes.working = working_bytes(block, job, degrees, local) + dequantized_bytes(block, degrees, local) +
                   kOnTheirWay * bytes.offloaded;
   if (!block.gradients.any()) bytes.none = bytes.selective = bytes.full = 0;
   if (!block.connector) return bytes;

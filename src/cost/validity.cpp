@@ -15,26 +15,36 @@ std::string indivisible(std::int64_t value, const char* what, std::int64_t divis
   return std::to_string(value) + " " + what + " cannot be divided by " + degree + " " + std::to_string(divisor);
 }
 
-std::string why_heads_indivisible(const model::BlockType& block, const Degrees& degrees) {
+/// Ranks that share heads, and how people are told.
+struct Sharers {
+  std::int64_t ranks = 1;
+  const char* name = "tp";
+};
+Sharers sharers_of(const Degrees& degrees, bool context_shares) {
+  if (degrees.cp == 1 || !context_shares) return {degrees.tp};
+  return {std::int64_t{degrees.tp} * degrees.cp, "tp x cp ="};
+}
+
+std::string why_heads_indivisible(const model::BlockType& block, const model::Job& job, const Degrees& degrees) {
   if (!block.attends()) return {};
   const model::Attention& attention = block.attention;
-  if (attention.heads % degrees.tp != 0) return indivisible(attention.heads, "attention heads", degrees.tp, "tp");
-  const int kv_heads = attention.kind == model::AttentionKind::kLatent ? degrees.tp : attention.kv_heads;
-  if (kv_heads % degrees.tp == 0 || degrees.tp % kv_heads == 0) return {};
-  return indivisible(kv_heads, "key-value heads", degrees.tp, "tp");
+  const auto [ranks, name] = sharers_of(degrees, job.context_exchange == model::ContextExchange::kAllToAll);
+  if (attention.heads % ranks != 0) return indivisible(attention.heads, "attention heads", ranks, name);
+  if (attention.kind == model::AttentionKind::kLatent) return {};
+  if (attention.kv_heads % ranks == 0 || ranks % attention.kv_heads == 0) return {};
+  return indivisible(attention.kv_heads, "key-value heads", ranks, name);
 }
 
 std::string why_recurrence_indivisible(const model::Recurrence& recurrence, const Degrees& degrees) {
-  const std::int64_t ranks = std::int64_t{degrees.tp} * degrees.cp;
-  const char* divisor = degrees.cp > 1 ? "tp x cp =" : "tp";
+  const auto [ranks, divisor] = sharers_of(degrees, true);
   if (recurrence.heads % ranks != 0) return indivisible(recurrence.heads, "heads of a recurrence", ranks, divisor);
   if (recurrence.groups % ranks == 0) return {};
   return indivisible(recurrence.groups, "groups of a recurrence", ranks, divisor);
 }
 
-std::string why_block_indivisible(const model::BlockType& block, const Degrees& degrees) {
-  std::string reason =
-      block.recurrence ? why_recurrence_indivisible(*block.recurrence, degrees) : why_heads_indivisible(block, degrees);
+std::string why_block_indivisible(const model::BlockType& block, const model::Job& job, const Degrees& degrees) {
+  std::string reason = block.recurrence ? why_recurrence_indivisible(*block.recurrence, degrees)
+                                        : why_heads_indivisible(block, job, degrees);
   if (!reason.empty()) return reason;
   if (block.feed_forward.is_moe() && block.feed_forward.experts % degrees.ep != 0) {
     return indivisible(block.feed_forward.experts, "experts", degrees.ep, "ep");
@@ -102,8 +112,8 @@ std::string why_not_as_asked(const model::BlockType& block, const Degrees& degre
   return why;
 }
 
-std::string why_block_unsupported(const model::BlockType& block, const Degrees& degrees) {
-  std::string reason = why_block_indivisible(block, degrees);
+std::string why_block_unsupported(const model::BlockType& block, const model::Job& job, const Degrees& degrees) {
+  std::string reason = why_block_indivisible(block, job, degrees);
   if (reason.empty()) reason = why_feed_forward_unsupported(block, degrees);
   if (reason.empty()) reason = why_sequence_unsupported(block.tokens, degrees);
   if (reason.empty()) reason = why_not_as_asked(block, degrees);
@@ -180,7 +190,7 @@ Unsupported unsupported(const model::Model& model, const Degrees& degrees, int s
   if (found.any.empty()) found.any = why_group_unsupported(model, degrees);
   if (!found.any.empty()) return found;
   for (std::size_t type = 0; type < model.types.size(); ++type) {
-    std::string why = why_block_unsupported(model.types[type], degrees);
+    std::string why = why_block_unsupported(model.types[type], model.job, degrees);
     if (why.empty()) continue;
     found.types.resize(model.types.size());
     found.types[type] = std::move(why);
@@ -201,11 +211,19 @@ Unsupported unsupported(const model::Model& model, const Degrees& degrees, int s
   return found;
 }
 
+bool repeats_heads(const model::Model& model, const Degrees& degrees) {
+  if (degrees.cp == 1 || model.job.context_exchange != model::ContextExchange::kAllToAll) return false;
+  return std::ranges::any_of(model.types, [&](const model::BlockType& block) {
+    const bool latent = block.attention.kind == model::AttentionKind::kLatent;
+    return block.attends() && !latent && block.attention.kv_heads < degrees.tp * degrees.cp;
+  });
+}
+
 std::string why_indivisible(const model::Model& model, const model::SliceSignature& slice, const Degrees& degrees,
                             int samples) {
   std::string why = why_all_indivisible(model, degrees, samples);
   for (const auto& [type, count] : slice.runs) {
-    if (why.empty()) why = why_block_indivisible(at(model.types, type), degrees);
+    if (why.empty()) why = why_block_indivisible(at(model.types, type), model.job, degrees);
   }
   return why;
 }

@@ -1,10 +1,12 @@
 // Queries of the rank's own positions against keys and values of all positions, which are gathered over cp: the
-// mathematics of ring attention without its order of work.
+// mathematics of ring attention without its order of work. Or those of a share of its heads at all positions, which
+// ranks of cp exchange.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "activations.hpp"
+#include "context_exchange.hpp"
 #include "layers.hpp"
 
 #include "tangram/base/at.hpp"
@@ -13,7 +15,7 @@ namespace tangram::execute {
 
 namespace {
 
-/// Which key-value head each of the rank's query heads reads, counted from the first that the rank holds.
+/// The heads that attend on the rank, and which key-value head each reads, counted from the first that it has.
 struct Heads {
   int first = 0;  ///< of the model's query heads
   int count = 0;
@@ -22,9 +24,45 @@ struct Heads {
   [[nodiscard]] int key_value(int head) const { return (first + head) / group - first / group; }
 };
 
+bool exchanges_heads(const Place& place, const SmallBlock& shape) {
+  return shape.exchanges_heads && place.degrees.cp > 1;
+}
+
+/// Of the model's query heads those of the tp rank, and of these what a rank of cp attends with.
+Range heads_of_tensor(const Place& place, const SmallBlock& shape) {
+  return piece(shape.heads, place.tp, place.degrees.tp);
+}
+Range heads_of_member(const Place& place, const SmallBlock& shape, int cp) {
+  const Range all = heads_of_tensor(place, shape);
+  if (!exchanges_heads(place, shape)) return all;
+  const Range own = piece(all.length(), cp, place.degrees.cp);
+  return {all.first + own.first, all.first + own.last};
+}
+
 Heads heads_of(const Place& place, const SmallBlock& shape) {
-  const Range own = piece(shape.heads, place.tp, place.degrees.tp);
+  const Range own = heads_of_member(place, shape, place.cp);
   return {own.first, own.length(), shape.head_width, shape.heads / shape.kv_heads};
+}
+
+Range queries_of(const Place& place, const SmallBlock& shape) {
+  return exchanges_heads(place, shape) ? Range{0, place.positions} : place.context_range();
+}
+
+ColumnShares query_columns(const Place& place, const SmallBlock& shape) {
+  return equal_columns(place, heads_of_tensor(place, shape).length() * shape.head_width);
+}
+
+/// Of the key-value heads of the tp rank those that a member's query heads read.
+ColumnShares key_value_columns(const Place& place, const SmallBlock& shape) {
+  const int group = shape.heads / shape.kv_heads;
+  const int before = heads_of_tensor(place, shape).first / group;
+  ColumnShares shares;
+  for (int member = 0; member < place.degrees.cp; ++member) {
+    const Range heads = heads_of_member(place, shape, member);
+    shares.push_back({(heads.first / group - before) * shape.head_width,
+                      ((heads.last - 1) / group + 1 - before) * shape.head_width});
+  }
+  return shares;
 }
 
 /// The positions that a query looks at; what lies outside has no weight.
@@ -43,7 +81,7 @@ Range seen(const SmallBlock& shape, int query, int positions) {
 Matrix probabilities(const Place& place, const AttentionWeights& weights, const KeptAttention& kept, int sample,
                      int head) {
   const Heads heads = heads_of(place, weights.shape);
-  const Range own = place.context_range();
+  const Range own = queries_of(place, weights.shape);
   const int q0 = head * heads.width;
   const int k0 = heads.key_value(head) * heads.width;
   const double root = std::sqrt(heads.width);
@@ -72,7 +110,7 @@ void attend(const Place& place, const SmallBlock& shape, const Matrix& p, int sa
   const int q0 = head * heads.width;
   const int k0 = heads.key_value(head) * heads.width;
   for (int i = 0; i < p.rows(); ++i) {
-    const Range range = seen(shape, place.context_range().first + i, p.columns());
+    const Range range = seen(shape, queries_of(place, shape).first + i, p.columns());
     double* out = kept.attended.row(sample * p.rows() + i) + q0;
     for (int j = range.first; j < range.last; ++j) {
       const double* v = kept.value.row(sample * place.positions + j) + k0;
@@ -96,7 +134,7 @@ void attend_backward(const Place& place, const SmallBlock& shape, const Matrix& 
   for (int i = 0; i < p.rows(); ++i) {
     const int row = sample * p.rows() + i;
     const double* d = gradient.row(row) + q0;
-    const Range range = seen(shape, place.context_range().first + i, p.columns());
+    const Range range = seen(shape, queries_of(place, shape).first + i, p.columns());
     double along = 0;
     for (int j = range.first; j < range.last; ++j) {
       const double* v = kept.value.row(sample * place.positions + j) + k0;
@@ -142,6 +180,57 @@ Matrix gated_backward(const KeptAttention& kept, Matrix& gradient) {
   return to_gate;
 }
 
+std::vector<ColumnShares> kernel_columns(const Place& place, const SmallBlock& shape) {
+  return {query_columns(place, shape), key_value_columns(place, shape), key_value_columns(place, shape)};
+}
+
+/// What is attended to, of the rank's heads or its positions.
+Task<Matrix> attended_to_positions(const Place& place, const SmallBlock& shape, Matrix attended) {
+  if (!exchanges_heads(place, shape)) co_return attended;
+  std::vector<Matrix> all{std::move(attended)};
+  std::vector<ColumnShares> shares{query_columns(place, shape)};
+  all = co_await to_positions(place, std::move(all), std::move(shares));
+  co_return std::move(all.front());
+}
+Task<Matrix> attended_to_heads(const Place& place, const SmallBlock& shape, Matrix attended) {
+  if (!exchanges_heads(place, shape)) co_return attended;
+  std::vector<Matrix> all{std::move(attended)};
+  std::vector<ColumnShares> shares{query_columns(place, shape)};
+  all = co_await to_heads(place, std::move(all), std::move(shares));
+  co_return std::move(all.front());
+}
+
+/// Queries, keys and values as projected become those that attend on this rank.
+Task<void> to_kernel(const Place& place, const SmallBlock& shape, KeptAttention& kept) {
+  if (!exchanges_heads(place, shape)) {
+    kept.key = co_await place.ranks.gather_positions(*place.context, place.rank, std::move(kept.key), place.samples);
+    kept.value =
+        co_await place.ranks.gather_positions(*place.context, place.rank, std::move(kept.value), place.samples);
+    co_return;
+  }
+  std::vector<Matrix> all;
+  for (Matrix* matrix : {&kept.query, &kept.key, &kept.value}) all.push_back(std::move(*matrix));
+  all = co_await to_heads(place, std::move(all), kernel_columns(place, shape));
+  kept.query = std::move(all[0]);
+  kept.key = std::move(all[1]);
+  kept.value = std::move(all[2]);
+}
+
+/// The same of their gradients, back.
+Task<void> from_kernel(const Place& place, const SmallBlock& shape, HeadGradients& d) {
+  if (!exchanges_heads(place, shape)) {
+    d.key = co_await place.ranks.scatter_positions(*place.context, place.rank, std::move(d.key), place.samples);
+    d.value = co_await place.ranks.scatter_positions(*place.context, place.rank, std::move(d.value), place.samples);
+    co_return;
+  }
+  std::vector<Matrix> all;
+  for (Matrix* matrix : {&d.query, &d.key, &d.value}) all.push_back(std::move(*matrix));
+  all = co_await to_positions(place, std::move(all), kernel_columns(place, shape));
+  d.query = std::move(all[0]);
+  d.key = std::move(all[1]);
+  d.value = std::move(all[2]);
+}
+
 }  // namespace
 
 Task<Matrix> attention(const Place& place, const AttentionWeights& weights, Matrix input, bool keep_probabilities,
@@ -150,10 +239,9 @@ Task<Matrix> attention(const Place& place, const AttentionWeights& weights, Matr
   kept.query = linear(*weights.query, input);
   if (weights.latent != nullptr) kept.latent = linear(*weights.latent, input);
   const Matrix& source = weights.latent != nullptr ? kept.latent : input;
-  kept.key =
-      co_await place.ranks.gather_positions(*place.context, place.rank, linear(*weights.key, source), place.samples);
-  kept.value =
-      co_await place.ranks.gather_positions(*place.context, place.rank, linear(*weights.value, source), place.samples);
+  kept.key = linear(*weights.key, source);
+  kept.value = linear(*weights.value, source);
+  co_await to_kernel(place, weights.shape, kept);
   kept.attended = Matrix(kept.query.rows(), kept.query.columns());
   for (int s = 0; s < place.samples; ++s) {
     for (int h = 0; h < heads.count; ++h) {
@@ -162,6 +250,7 @@ Task<Matrix> attention(const Place& place, const AttentionWeights& weights, Matr
       if (keep_probabilities) kept.probabilities.push_back(std::move(p));
     }
   }
+  kept.attended = co_await attended_to_positions(place, weights.shape, std::move(kept.attended));
   if (weights.gate != nullptr) kept.gate = linear(*weights.gate, input);
   kept.input = std::move(input);
   co_return linear(*weights.output, gated(kept));
@@ -172,6 +261,7 @@ Task<Matrix> attention_backward(const Place& place, const AttentionWeights& weig
   const Heads heads = heads_of(place, weights.shape);
   Matrix attended = linear_backward(*weights.output, gated(kept), gradient);
   const Matrix to_gate = gated_backward(kept, attended);
+  attended = co_await attended_to_heads(place, weights.shape, std::move(attended));
   HeadGradients d{Matrix(kept.query.rows(), kept.query.columns()), Matrix(kept.key.rows(), kept.key.columns()),
                   Matrix(kept.value.rows(), kept.value.columns())};
   for (int s = 0; s < place.samples; ++s) {
@@ -184,16 +274,13 @@ Task<Matrix> attention_backward(const Place& place, const AttentionWeights& weig
       }
     }
   }
-  const Matrix key =
-      co_await place.ranks.scatter_positions(*place.context, place.rank, std::move(d.key), place.samples);
-  const Matrix value =
-      co_await place.ranks.scatter_positions(*place.context, place.rank, std::move(d.value), place.samples);
+  co_await from_kernel(place, weights.shape, d);
 
   const Matrix& source = weights.latent != nullptr ? kept.latent : kept.input;
   Matrix out = linear_backward(*weights.query, kept.input, d.query);
   if (weights.gate != nullptr) out += linear_backward(*weights.gate, kept.input, to_gate);
-  Matrix to_source = linear_backward(*weights.key, source, key);
-  to_source += linear_backward(*weights.value, source, value);
+  Matrix to_source = linear_backward(*weights.key, source, d.key);
+  to_source += linear_backward(*weights.value, source, d.value);
   out += weights.latent == nullptr ? to_source : linear_backward(*weights.latent, kept.input, to_source);
   co_return out;
 }

@@ -35,7 +35,8 @@ struct SmallBlock {
   bool output_gate = false;
   int kv_heads = 1;
   int head_width = 2;
-  bool latent = false;  ///< keys and values come from a replicated down-projection
+  bool exchanges_heads = false;  ///< over cp, for positions; else keys and values of all positions are gathered
+  bool latent = false;           ///< keys and values come from a replicated down-projection
   bool causal = true;
   int window = 0;  ///< positions a query sees; 0: all
   int packed = 0;  ///< positions of the sequences that samples are packed of; 0: a sample is one

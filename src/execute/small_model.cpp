@@ -18,6 +18,7 @@ struct CommonDegrees {
   int positions = 1;            ///< of cp x tp
   int scanned = 1;              ///< of tp x the cp that is kept
   std::vector<int> tps;
+  std::vector<int> sharers;  ///< tp x cp of the plan
 };
 
 CommonDegrees common_degrees(const plan::LaunchPlan& plan, int folds) {
@@ -31,6 +32,7 @@ CommonDegrees common_degrees(const plan::LaunchPlan& plan, int folds) {
       common.positions = std::lcm(common.positions, d.tp * d.cp);
       common.scanned = std::lcm(common.scanned, d.tp * (d.cp / folds));
       common.tps.push_back(d.tp);
+      common.sharers.push_back(d.tp * d.cp);
     }
   }
   if (!plan.colocated) return common;
@@ -53,9 +55,19 @@ void set_recurrence(SmallBlock& small, const model::Recurrence& from, const Comm
   small.recurrence = own;
 }
 
+/// Ranks of tp x cp share heads, as far as the cp is kept.
+void set_exchanged_heads(SmallBlock& small, const model::Attention& attention, const CommonDegrees& common) {
+  const bool all_alike = small.latent || attention.kv_heads == attention.heads;
+  const bool repeated =
+      !all_alike && std::ranges::any_of(common.sharers, [&](int ranks) { return ranks > attention.kv_heads; });
+  small.kv_heads = repeated ? 1 : at_least(2, common.scanned);
+  small.heads = all_alike ? small.kv_heads : 2 * std::lcm(small.kv_heads, common.scanned);
+}
+
 void set_heads(SmallBlock& small, const model::Attention& attention, const CommonDegrees& common) {
   small.output_gate = attention.output_gate;
   small.latent = attention.kind == model::AttentionKind::kLatent;
+  if (small.exchanges_heads) return set_exchanged_heads(small, attention, common);
   const bool all_alike = small.latent || attention.kv_heads == attention.heads;
   const bool replicated =
       !all_alike && std::ranges::any_of(common.tps, [&](int tp) { return tp > attention.kv_heads; });
@@ -80,8 +92,10 @@ void set_feed_forward(SmallBlock& small, const model::FeedForward& from, const C
   small.latent_experts = from.latent_hidden > 0;
 }
 
-SmallBlock small_block(const model::BlockType& type, int index, int positions, const CommonDegrees& common) {
+SmallBlock small_block(const model::Model& model, int index, int positions, const CommonDegrees& common) {
+  const model::BlockType& type = model.block(index);
   SmallBlock block;
+  block.exchanges_heads = model.job.context_exchange == model::ContextExchange::kAllToAll;
   block.index = index;
   block.trained = type.gradients.weights;
   block.adapted = type.adapters.targets;
@@ -112,7 +126,7 @@ SmallModel small_model(const plan::LaunchPlan& plan, const std::vector<int>& blo
   small.trained_patches = model.block_count() == 0 || model.block(0).gradients.weights;
   bool causal_behind = false;
   for (auto it = blocks.rbegin(); it != blocks.rend(); ++it) {
-    const SmallBlock block = small_block(model.block(*it), *it, small.positions, common);
+    const SmallBlock block = small_block(model, *it, small.positions, common);
     // An encoder block attends both ways and has a causal block behind it.
     causal_behind = causal_behind || block.causal;
     if (!block.causal && causal_behind && small.encoder_blocks == 0) {
@@ -135,7 +149,7 @@ std::vector<JobEncoder> small_encoders(const plan::LaunchPlan& plan, int positio
     encoder.layout = from.layout;
     encoder.trained_patches = model.end_gradients().weights && model.block(0).gradients.weights;
     for (const int b : ends_and_changes(model)) {
-      encoder.blocks.push_back(small_block(model.block(b), b, positions, common));
+      encoder.blocks.push_back(small_block(model, b, positions, common));
     }
     const std::optional<model::Connector>& connector = model.block(model.block_count() - 1).connector;
     encoder.connector = connector.has_value();

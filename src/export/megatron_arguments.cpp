@@ -242,6 +242,15 @@ void add_cuda_graphs(const model::Model& model, List& list) {
   }
 }
 
+std::string_view context_exchange_name(model::ContextExchange exchange) {
+  switch (exchange) {
+    case model::ContextExchange::kRing: break;
+    case model::ContextExchange::kAllGather: return "all_gather";
+    case model::ContextExchange::kAllToAll: return "a2a";
+  }
+  return "p2p";
+}
+
 /// The flexible dispatcher has nothing to do, and refuses, where experts and tensors are whole on each rank.
 void add_expert_exchange(const plan::LaunchPlan& plan, List& list) {
   if (!plan.model.has_experts()) return;
@@ -318,6 +327,7 @@ Arguments parallel_arguments(const plan::LaunchPlan& plan) {
   list.value("tensor-model-parallel-size", d.tp)
       .value("pipeline-model-parallel-size", stages.size())
       .value("context-parallel-size", d.cp);
+  if (d.cp > 1) list.value("cp-comm-type", context_exchange_name(plan.model.job.context_exchange));
   if (plan.model.has_experts()) {
     const cost::Degrees& e = expert_degrees(plan);
     list.value("expert-model-parallel-size", e.ep).value("expert-tensor-parallel-size", e.etp);

@@ -26,6 +26,7 @@ constexpr std::array kOptions{
     OptionName{"fused_loss", ExecutionOption::kFusedLoss, false},
     OptionName{"recompute_modules", ExecutionOption::kRecomputeModules, true},
     OptionName{"offload_modules", ExecutionOption::kOffloadModules, false},
+    OptionName{"context_exchange", ExecutionOption::kContextExchange, true},
 };
 
 constexpr std::string_view kAsGiven = "as-given";
@@ -87,8 +88,16 @@ std::string value_of(ExecutionOption option, const Job& job) {
     case ExecutionOption::kOffloadModules:
       if (job.offload_modules.empty()) return "none";
       return fmt::format("{}", fmt::join(names_of(job.offload_modules), "+"));
+    case ExecutionOption::kContextExchange: return std::string(to_string(job.context_exchange));
   }
   return "";
+}
+
+// attn_forward_func_with_cp (transformer_engine/pytorch/attention/dot_product_attention/context_parallel.py, 2026-08).
+std::string_view context_conflict(const Model& model) {
+  const auto has_window = [](const BlockType& type) { return type.attends() && type.attention.sliding_window > 0; };
+  if (model.job.context_exchange != ContextExchange::kRing || std::ranges::none_of(model.types, has_window)) return "";
+  return "sliding windows do not go around a ring; they need context_exchange all-gather or all-to-all";
 }
 
 void copy_option(ExecutionOption option, const Job& from, Job& to) {
@@ -101,6 +110,7 @@ void copy_option(ExecutionOption option, const Job& from, Job& to) {
     case ExecutionOption::kFusedLoss: to.fused_loss = from.fused_loss; break;
     case ExecutionOption::kRecomputeModules: to.recompute_modules = from.recompute_modules; break;
     case ExecutionOption::kOffloadModules: to.offload_modules = from.offload_modules; break;
+    case ExecutionOption::kContextExchange: to.context_exchange = from.context_exchange; break;
   }
 }
 

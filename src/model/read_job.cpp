@@ -224,6 +224,15 @@ std::string_view to_string(ExpertDispatch dispatch) {
   return "all-to-all";
 }
 
+std::string_view to_string(ContextExchange exchange) {
+  switch (exchange) {
+    case ContextExchange::kRing: break;
+    case ContextExchange::kAllGather: return "all-gather";
+    case ContextExchange::kAllToAll: return "all-to-all";
+  }
+  return "ring";
+}
+
 std::string_view to_string(CudaGraphs graphs) {
   switch (graphs) {
     case CudaGraphs::kNone: break;
@@ -285,6 +294,8 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   job.cuda_graphs = read_named(reader, "cuda_graphs", CudaGraphs::kNone, CudaGraphs::kBlocks, CudaGraphs::kStep);
   job.expert_dispatch = read_named(reader, "expert_dispatch", ExpertDispatch::kAllToAll, ExpertDispatch::kDeepEp,
                                    ExpertDispatch::kHybridEp);
+  job.context_exchange = read_named(reader, "context_exchange", ContextExchange::kRing, ContextExchange::kAllGather,
+                                    ContextExchange::kAllToAll);
   job.overlap_experts = reader.boolean_or("overlap_expert_communication", job.overlap_experts);
   job.routing_imbalance =
       reader.number_or("routing_imbalance", job.routing_imbalance, io::number_limit("routing_imbalance"));

@@ -117,6 +117,7 @@
 //     fused_kernels: false            # operators that move memory run as kernels written for them (Transformer Engine)
 //     cuda_graphs: none               # or blocks, step: kernels are captured, and the host need not issue them
 //     expert_dispatch: all-to-all     # or deepep, hybridep: a token crosses to a node once, whatever its experts there
+//     context_exchange: ring          # or all-gather, all-to-all (Ulysses): what attention gets of other ranks of cp
 //     overlap_expert_communication: false # dispatch and combine run beside the passes of another microbatch
 //     overlap_parameter_gather: false # a sharded optimizer's parameters are gathered beside the next forward pass
 //     in_place_loss: false            # one copy of the logits in fp32 becomes softmax and gradient (Megatron-LM)

@@ -248,6 +248,7 @@ ordered_json training_json(const Job& job) {
   if (job.fused_loss) out["fused_loss"] = true;
   if (job.cuda_graphs != CudaGraphs::kNone) out["cuda_graphs"] = to_string(job.cuda_graphs);
   if (job.expert_dispatch != ExpertDispatch::kAllToAll) out["expert_dispatch"] = to_string(job.expert_dispatch);
+  if (job.context_exchange != ContextExchange::kRing) out["context_exchange"] = to_string(job.context_exchange);
   if (job.overlap_experts) out["overlap_expert_communication"] = true;
   if (job.routing_imbalance != Job{}.routing_imbalance) out["routing_imbalance"] = job.routing_imbalance;
   if (job.packing.any()) out["packing"] = packing_json(job.packing);

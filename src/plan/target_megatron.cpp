@@ -80,6 +80,17 @@ void refuse_megatron_stages(Rules& rules, const LaunchPlan& plan, const std::vec
       "MLM_EXPERT_OVERLAP_GRAPHS", "exchanges of experts do not run beside passes where graphs hold dense layers");
 }
 
+// AttnFuncWithCPAndQKVOA2A (transformer_engine/pytorch/attention/dot_product_attention/context_parallel.py, 2026-08).
+void refuse_context_exchange(Rules& rules, const model::Model& model, const std::vector<const Stage*>& stages) {
+  if (const std::string_view conflict = model::context_conflict(model); !conflict.empty()) {
+    rules.none(
+        stages, [](const Stage& s) { return degrees_of(s).cp > 1; }, "MLM_CONTEXT_WINDOWS", std::string(conflict));
+  }
+  rules.none(
+      stages, [&](const Stage& s) { return cost::repeats_heads(model, degrees_of(s)); }, "MLM_CONTEXT_HEADS",
+      "an all-to-all of context parallelism repeats no key-value heads: there are at least tp x cp of them");
+}
+
 }  // namespace
 
 void refuse_megatron_options(Rules& rules, const model::Model& model) {
@@ -147,6 +158,7 @@ TargetVerdict megatron_verdict(const LaunchPlan& plan) {
         return cp > 1 && plan.model.job.sequence_length % (2 * cp) != 0;
       },
       "MLM_CP_SEQUENCE", "the sequence length must be divisible by twice the context parallelism");
+  refuse_context_exchange(rules, plan.model, stages);
   rules.same(
       stages, [](const Stage& s) { return policy_of(s).zero; }, "MLM_ZERO_VARIES",
       "the optimizer is sharded in all stages or in none");

@@ -41,6 +41,7 @@ struct JobOption {
 /// Those that a job may have instead of its own.
 auto job_options() {
   using model::AttentionKernel;
+  using model::ContextExchange;
   using model::CudaGraphs;
   using model::ExpertDispatch;
   return std::array{
@@ -52,6 +53,12 @@ auto job_options() {
       JobOption{"cuda_graphs", to_string(CudaGraphs::kStep), [](model::Job& j) { j.cuda_graphs = CudaGraphs::kStep; }},
       JobOption{"expert_dispatch", to_string(ExpertDispatch::kDeepEp),
                 [](model::Job& j) { j.expert_dispatch = ExpertDispatch::kDeepEp; }},
+      JobOption{"context_exchange", to_string(ContextExchange::kRing),
+                [](model::Job& j) { j.context_exchange = ContextExchange::kRing; }},
+      JobOption{"context_exchange", to_string(ContextExchange::kAllGather),
+                [](model::Job& j) { j.context_exchange = ContextExchange::kAllGather; }},
+      JobOption{"context_exchange", to_string(ContextExchange::kAllToAll),
+                [](model::Job& j) { j.context_exchange = ContextExchange::kAllToAll; }},
       JobOption{"overlap_expert_communication", "true", [](model::Job& j) { j.overlap_experts = true; }},
       JobOption{"overlap_parameter_gather", "true", [](model::Job& j) { j.overlap_gather = true; }},
       JobOption{"overlap_tp_communication", "true", [](model::Job& j) { j.overlap_tp = true; }},

@@ -85,6 +85,10 @@ std::vector<Job> with_other_values(const model::Model& model, ExecutionOption op
     case ExecutionOption::kFusedLoss: add(&Job::fused_loss, false, true); break;
     case ExecutionOption::kRecomputeModules: return with_other_modules(model);
     case ExecutionOption::kOffloadModules: return with_other_offloads(model);
+    case ExecutionOption::kContextExchange:
+      add(&Job::context_exchange, model::ContextExchange::kRing, model::ContextExchange::kAllGather,
+          model::ContextExchange::kAllToAll);
+      break;
   }
   return jobs;
 }
@@ -97,6 +101,8 @@ bool bears_on(ExecutionOption option, const model::Model& model) {
     case ExecutionOption::kGatherOverlap: return allow.zero1;
     case ExecutionOption::kTensorOverlap: return allow.tp && allow.sp;
     case ExecutionOption::kRecomputeModules: return allow.recompute_selective;
+    case ExecutionOption::kContextExchange:
+      return allow.cp && std::ranges::any_of(model.types, &model::BlockType::attends);
     case ExecutionOption::kCudaGraphs:
     case ExecutionOption::kFusedLoss:
     case ExecutionOption::kOffloadModules: break;
@@ -116,6 +122,8 @@ std::string_view needed_for(ExecutionOption option, const Job& job) {
     case ExecutionOption::kExpertDispatch: return "DeepEP";
     case ExecutionOption::kExpertOverlap: return "PyTorch 2.6";
     case ExecutionOption::kTensorOverlap: return "Transformer Engine";
+    case ExecutionOption::kContextExchange:
+      return job.context_exchange == model::ContextExchange::kRing ? "" : "Transformer Engine 1.10";
     case ExecutionOption::kFusedLoss: return "Transformer Engine and Megatron-LM before 0.19";
     case ExecutionOption::kOffloadModules:
       return job.offload_modules.empty() ? "" : "pinned memory of the host for what is offloaded";

@@ -245,7 +245,16 @@ class OptionChooser {
     if (is_free(ExecutionOption::kExpertDispatch)) job.expert_dispatch = model::ExpertDispatch::kDeepEp;
     if (is_free(ExecutionOption::kGatherOverlap)) job.overlap_gather = true;
     if (is_free(ExecutionOption::kTensorOverlap)) job.overlap_tp = true;
-    if (!is_free(ExecutionOption::kExpertOverlap)) return has_better(job, fleet);
+    std::vector<Job> jobs{job};
+    if (is_free(ExecutionOption::kContextExchange)) {
+      std::ranges::move(changed(job, ExecutionOption::kContextExchange), std::back_inserter(jobs));
+    }
+    return std::ranges::any_of(jobs, [&](const Job& each) { return may_be_better_by_overlap(each, fleet); });
+  }
+
+  /// With exchanges of experts beside passes, where that is free, or as they are.
+  [[nodiscard]] bool may_be_better_by_overlap(Job job, const cluster::Fleet& fleet) const {
+    if (std::ranges::find(free_, ExecutionOption::kExpertOverlap) == free_.end()) return has_better(job, fleet);
     job.overlap_experts = true;
     if (has_better(job, fleet)) return true;
     job.overlap_experts = false;

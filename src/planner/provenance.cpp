@@ -135,6 +135,14 @@ void set_provenance(plan::LaunchPlan& plan, const cluster::Fleet& fleet, const m
   add_profiles(options, plan);
 }
 
+/// What keeps context parallelism out of the space of a runtime that has it; empty: nothing.
+std::string context_note(const model::Model& model, runtime::Target target) {
+  const bool has_rule = runtime::runtime_of(target).has(runtime::Rule::kContextKernels);
+  const std::string_view conflict = model::context_conflict(model);
+  if (!has_rule || !model.job.allow.cp || conflict.empty()) return "";
+  return fmt::format("no context parallelism, as {}", conflict);
+}
+
 std::string note_of(const objective::RequestResult& searched, const PlanOptions& options, const Deadline& deadline,
                     std::string why_chosen, const cluster::Fleet& fleet, const model::Model& model) {
   const objective::Request& request = options.request;
@@ -143,6 +151,7 @@ std::string note_of(const objective::RequestResult& searched, const PlanOptions&
   if (request.objective != objective::Objective::kThroughput)
     notes.push_back(objective_note(searched, request.objective));
   if (!why_chosen.empty()) notes.push_back(std::move(why_chosen));
+  if (std::string text = context_note(model, options.target); !text.empty()) notes.push_back(std::move(text));
   if (!result.finished && !deadline.is_missed()) {
     notes.push_back(
         fmt::format("the search was not finished within its budget, after {} labels", result.statistics.labels));

@@ -42,7 +42,7 @@ constexpr std::array kRuntimes{
             .options = kAllOptions,
             .takes_options = true,
             .in_place_loss = true,
-            .rules = kUniform.with({Rule::kRecomputeAlone, Rule::kOverlapInterleaved}),
+            .rules = kUniform.with({Rule::kRecomputeAlone, Rule::kContextKernels, Rule::kOverlapInterleaved}),
             .in_words = "target megatron: one set of degrees and one recompute mode (full: of all layers) for all "
                         "stages, sequence parallelism with tp, ZeRO-1, classic warm-up, blocking transfers"},
     Runtime{.target = Target::kFlagscale,
@@ -88,6 +88,8 @@ constexpr std::array kRuleWords{
     RuleWords{Rule::kWholeEncoders, "whole-encoders", "each encoder a stage of its own"},
     RuleWords{Rule::kRecomputeAlone, "recompute-alone",
               "nothing recomputed that graphs, or exchanges of experts beside passes, hold a part of"},
+    RuleWords{Rule::kContextKernels, "context-kernels",
+              "no sliding windows around a ring of context parallelism, no heads repeated for its all-to-all"},
     RuleWords{Rule::kOverlapInterleaved, "overlap-interleaved",
               "exchanges of experts beside passes with interleaved chunks or one stage only"},
     RuleWords{Rule::kBlockingTransfers, "blocking-transfers", "transfers that stop the stages"},

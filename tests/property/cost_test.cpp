@@ -138,6 +138,8 @@ model::Model draw_model() {
   model.job.narrow_parameters = model.tied_embeddings;
   if (model.hidden % 5 == 0) model.job.offload_modules.bits = static_cast<std::uint32_t>(model.hidden / 80 % 128);
   if (model.types.front().attention.heads == 16) model.types.front().attention.packed_length = 300.5;
+  const std::int64_t heads = model.types.front().attention.heads + model.types.front().attention.kv_heads;
+  model.job.context_exchange = static_cast<model::ContextExchange>(heads / 8 % 3);
   model.job.flash_attention = pick(0, 3) != 0;
   model.job.attention_kernel = one_of({model::AttentionKernel::kFlash2, model::AttentionKernel::kNative});
   return model;
@@ -159,6 +161,8 @@ Draw draw() {
   d.tp = one_of({1, 2, 4, 8});
   d.dp = one_of({1, 2, 4});
   d.cp = out.model.job.flash_attention ? one_of({1, 1, 2}) : 1;
+  const bool shared = out.model.job.context_exchange == model::ContextExchange::kAllToAll;
+  if (shared && out.model.types.front().attention.heads % (d.tp * d.cp) != 0) d.cp = 1;
   const bool moe = out.model.types.front().feed_forward.is_moe();
   d.sequence_parallel = d.tp > 1 && (moe || coin());
   if (moe) {

@@ -67,7 +67,7 @@ training:
 )",
       *rc::gen::element(8192, 32768), *rc::gen::element(1024, 2048), *rc::gen::inRange(2, 7),
       random_feed_forward(experts), *rc::gen::element(512, 1024, 2048), *rc::gen::element(4, 8, 16, 32),
-      *rc::gen::element("true", "false"), *rc::gen::element("", "recompute_full", "recompute_full, pipeline"));
+      *rc::gen::element("true", "false"), *rc::gen::element("cp", "recompute_full", "cp, recompute_full, pipeline"));
   auto model = model::read_model(text, "random.yaml");
   RC_ASSERT(model.has_value());
   return *std::move(model);
@@ -115,6 +115,8 @@ std::vector<model::Model> all_combinations(model::Model model) {
   // What is hidden beside passes takes nothing from them: none or all of it.
   if (experts) models = with_values(models, &Job::overlap_experts, {false, true});
   models = with_values(models, &Job::overlap_gather, {false, true});
+  using enum model::ContextExchange;
+  if (model.job.allow.cp) models = with_values(models, &Job::context_exchange, {kRing, kAllGather, kAllToAll});
   for (model::Model& each : models) each.job.overlap_tp = each.job.overlap_gather;
   return models;
 }

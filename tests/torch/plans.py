@@ -263,6 +263,11 @@ def zero_bubble_cases():
         yield "zero bubble, " + name, like(name)
 
 
+def over_heads(plan):
+    plan["model"]["training"]["context_exchange"] = "all-to-all"
+    return plan
+
+
 def cases():
     """(name, plan)."""
     yield from usual_cases()
@@ -403,6 +408,14 @@ def usual_cases():
     yield "biases and norms on heads", make(QWEN, [(4, 2, [(one_chunk(0, 4), [part(2, tp=4, zero=1)])])])
     yield "context parallel with experts", make(
         MIXTRAL, [(4, 2, [(one_chunk(0, 4), [part(2, cp=2, tp=2, ep=4, zero=1)])])])
+    yield "heads exchanged for positions", over_heads(
+        two_stages([part(4, cp=2, zero=2)], [part(4, cp=2, dp=2, recompute="selective")])(LLAMA))
+    yield "heads exchanged for positions, repeated keys and values, tensor parallel", over_heads(
+        make(QWEN, [(4, 2, [(one_chunk(0, 4), [part(2, cp=2, tp=2)])])]))
+    yield "heads exchanged for positions, windows", over_heads(
+        make(GEMMA, [(4, 2, [(one_chunk(0, 4), [part(2, cp=2, recompute="full")])])]))
+    yield "heads exchanged for positions, latent attention", over_heads(
+        make(DEEPSEEK, [(4, 2, [(one_chunk(0, 4), [part(2, cp=4, ep=2)])])]))
     yield "three pipelines, mixed stages, unlike degrees", make(LLAMA, [
         (4, 2, [(one_chunk(0, 2), [part(1), part(1)]), (one_chunk(2, 4), [part(2, tp=2)])]),
         (4, 2, [(one_chunk(0, 1), [part(2)]), (one_chunk(1, 4), [part(2, dp=2, zero=3)])]),

@@ -126,6 +126,7 @@ class Training:
     batch: int  # samples of an iteration
     precision: str
     optimizer: str
+    exchanges_heads: bool = False  # over cp, for positions; else keys and values of all positions are gathered
 
 
 @dataclass(frozen=True)
@@ -306,7 +307,7 @@ def plan_of(json_plan: Json) -> LaunchPlan:
         id=json_plan["plan_id"],
         model=model,
         training=Training(training["sequence_length"], training["global_batch_samples"], training["precision"],
-                          training["optimizer"]["name"]),
+                          training["optimizer"]["name"], training.get("context_exchange") == "all-to-all"),
         group=json_plan["execution"].get("interleaving", {}).get("group", 0),
         pipelines=tuple(pipelines),
         zero_bubble=zero_bubble,

@@ -111,24 +111,42 @@ def attention(p: Parallel, d: Details, block: BlockType, w: Weights, x: Tensor, 
               selective: bool) -> Tensor:
     """The rank's part of the sum over its tensor group. `selective`: scores are worked out anew for the gradient."""
     a = block.attention
-    query, key, value = (latent_heads if a.latent else heads)(p, d, a, w, x, rotary)
+    query, key, value, read = (latent_heads if a.latent else heads)(p, d, a, w, x, rotary)
+    if p.exchanges_heads:
+        query, key, value, read = own_heads(p, query, key, value, read)
+    else:
+        key, value = p.gather_context(key), p.gather_context(value)
     if d.attention_scale is not None:
         query = query * (d.attention_scale * math.sqrt(query.shape[-1]))
     window = a.sliding_window if a.sliding_window < p.positions else 0
-    whole = p.context.size == 1 or not block.causal
+    queries = range(p.positions) if p.exchanges_heads else p.context_range
+    whole = len(queries) == p.positions or not block.causal
     plain = FUSED is not None and whole and not window and not d.attention_cap
-    mask = None if plain else attention_mask(p.context_range, p.positions, block.causal, window, x.device)
-    q, k, v = (t.transpose(1, 2) for t in (query, p.gather_context(key), p.gather_context(value)))
+    mask = None if plain else attention_mask(queries, p.positions, block.causal, window, x.device)
+    q, k, v = (t.transpose(1, 2) for t in (query, read_by(read, key), read_by(read, value)))
     if selective:
         out = checkpoint(attend, q, k, v, mask, block.causal, d.attention_cap, use_reentrant=False)
     else:
         out = attend(q, k, v, mask, block.causal, d.attention_cap)
-    return w.linear(out.transpose(1, 2).flatten(2), "attention.output")
+    out = out.transpose(1, 2)
+    return w.linear((p.to_positions(out) if p.exchanges_heads else out).flatten(2), "attention.output")
 
 
-def heads(p: Parallel, d: Details, a: Attention, w: Weights, x: Tensor,
-          rotary: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values of the rank's heads, keys and values repeated for queries that share them."""
+# Queries, keys and values of (samples, positions, heads, width), and which head of keys and values each query head reads.
+Heads = tuple[Tensor, Tensor, Tensor, list[int]]
+
+
+def own_heads(p: Parallel, query: Tensor, key: Tensor, value: Tensor, read: list[int]) -> Heads:
+    """All positions of what this rank of cp attends with; too few keys and values for all ranks are repeated."""
+    if key.shape[2] % p.context.size:
+        key, value, read = read_by(read, key), read_by(read, value), list(range(len(read)))
+    query, key, value = p.to_heads(query), p.to_heads(key), p.to_heads(value)
+    first = p.context.index * key.shape[2]
+    return query, key, value, [read[head] - first for head in piece(len(read), p.context.index, p.context.size)]
+
+
+def heads(p: Parallel, d: Details, a: Attention, w: Weights, x: Tensor, rotary: bool) -> Heads:
+    """Of the rank's share of the tensor group."""
 
     def project(name: str) -> Tensor:
         return w.linear(x, "attention." + name, f"attention.{name}_bias").unflatten(-1, (-1, a.head_dim))
@@ -141,7 +159,7 @@ def heads(p: Parallel, d: Details, a: Attention, w: Weights, x: Tensor,
     own = piece(a.heads, p.place.tp, p.place.degrees.tp)
     held, _ = key_value_heads(p.place, KeyValueHeads(a.heads, a.kv_heads, a.head_dim))
     read = [head * a.kv_heads // a.heads - held.start for head in own]
-    return query, read_by(read, key), read_by(read, value)
+    return query, key, value, read
 
 
 def read_by(read: list[int], x: Tensor) -> Tensor:
@@ -155,8 +173,7 @@ def read_by(read: list[int], x: Tensor) -> Tensor:
     return x.index_select(2, torch.tensor(read, device=x.device))
 
 
-def latent_heads(p: Parallel, d: Details, a: Attention, w: Weights, x: Tensor,
-                 rotary: bool) -> tuple[Tensor, Tensor, Tensor]:
+def latent_heads(p: Parallel, d: Details, a: Attention, w: Weights, x: Tensor, rotary: bool) -> Heads:
     """Multi-head latent attention, arXiv 2405.04434, section 2.1; the rotary part of keys is one for all heads."""
     source = x
     if a.q_lora_rank:
@@ -174,7 +191,7 @@ def latent_heads(p: Parallel, d: Details, a: Attention, w: Weights, x: Tensor,
     if rotary:
         turned, shared = (rotate(d.rotary, t, p.context_range) for t in (turned, shared))
     key = torch.cat((key, shared.expand(-1, -1, key.shape[2], -1)), dim=-1)
-    return torch.cat((plain, turned), dim=-1), key, value
+    return torch.cat((plain, turned), dim=-1), key, value, list(range(query.shape[2]))
 
 
 class Gated(Function):

@@ -31,6 +31,27 @@ def gather_positions(own: Tensor, group: Group, total: int) -> Tensor:
     return torch.cat([part[:, :size] for part, size in zip(parts, sizes)], dim=1)
 
 
+def exchange_for_heads(own: Tensor, group: Group, total: int) -> Tensor:
+    """Of (samples, positions, heads, width), all of `total` positions of the rank's share of the heads, for its
+    positions of all heads (Ulysses, arXiv 2309.14509)."""
+    samples, length = own.shape[:2]
+    lengths = [len(piece(total, i, group.size)) for i in range(group.size)]
+    rows = torch.cat([share.reshape(samples * length, -1) for share in own.chunk(group.size, dim=2)])
+    got = group.exchange_rows(rows, [samples * length] * group.size, [samples * n for n in lengths])
+    parts = got.split([samples * n for n in lengths])
+    return torch.cat([part.view(samples, n, -1, own.shape[3]) for part, n in zip(parts, lengths)], dim=1)
+
+
+def exchange_for_positions(share: Tensor, group: Group, total: int) -> Tensor:
+    """The way back."""
+    samples, _, heads, width = share.shape
+    lengths = [len(piece(total, i, group.size)) for i in range(group.size)]
+    length = lengths[group.index]
+    rows = torch.cat([part.reshape(samples * n, -1) for part, n in zip(share.split(lengths, dim=1), lengths)])
+    got = group.exchange_rows(rows, [samples * n for n in lengths], [samples * length] * group.size)
+    return torch.cat([part.view(samples, length, heads, width) for part in got.split(samples * length)], dim=2)
+
+
 def own_positions(whole: Tensor, group: Group) -> Tensor:
     own = piece(whole.shape[1], group.index, group.size)
     return whole[:, own.start:own.stop].contiguous()
@@ -76,6 +97,8 @@ _Copy = between(lambda activation, group: activation.view_as(activation), summed
 _Sum = between(summed, lambda gradient, group: gradient)
 _Take = between(lambda whole, group, total: own_positions(whole, group), gather_positions)
 _Collect = between(gather_positions, lambda gradient, group, total: own_positions(gradient, group))
+_ToHeads = between(exchange_for_heads, exchange_for_positions)
+_ToPositions = between(exchange_for_positions, exchange_for_heads)
 # Of (group, rows to each member, rows of each member): gradients go back the same way.
 _Exchange = between(lambda rows, group, outgoing, incoming: group.exchange_rows(rows, outgoing, incoming),
                     lambda gradient, group, outgoing, incoming: group.exchange_rows(gradient, incoming, outgoing))
@@ -84,12 +107,13 @@ _Exchange = between(lambda rows, group, outgoing, incoming: group.exchange_rows(
 class Parallel:
     """A rank's side of its part: what it has of an activation, and how it gets the rest."""
 
-    def __init__(self, place: Place, groups: Groups, positions: int) -> None:
+    def __init__(self, place: Place, groups: Groups, positions: int, exchanges_heads: bool = False) -> None:
         self.place = place
         self.tensor = groups.of(place.tensor)
         self.context = groups.of(place.context)
         self.experts = groups.of(place.experts)
         self.positions = positions  # of a sample
+        self.exchanges_heads = exchanges_heads and self.context.size > 1
         self.context_range = place.context_range(positions)
         self.shard_range = place.shard_range(positions)
 
@@ -147,6 +171,13 @@ class Parallel:
     def gather_context(self, own: Tensor) -> Tensor:
         """Keys or values of all positions, from those of each cp rank."""
         return own if self.context.size == 1 else _Gather.apply(own, self.context, self.positions)
+
+    def to_heads(self, own: Tensor) -> Tensor:
+        """All positions of the rank's share of the heads, for its positions of all heads."""
+        return _ToHeads.apply(own, self.context, self.positions)
+
+    def to_positions(self, share: Tensor) -> Tensor:
+        return _ToPositions.apply(share, self.context, self.positions)
 
     def exchange(self, rows: Tensor, outgoing: list[int], incoming: list[int]) -> Tensor:
         """Rows between the ranks of an expert group."""

@@ -80,7 +80,8 @@ class RankProgram:
     def _split(self, positions: int) -> Parallel:
         """How the rank's part splits an activation of so many."""
         if positions not in self._parallels:
-            self._parallels[positions] = Parallel(self.place, self.groups, positions)
+            self._parallels[positions] = Parallel(self.place, self.groups, positions,
+                                                  self.plan.training.exchanges_heads)
         return self._parallels[positions]
 
     def _make_chains(self) -> list[Chain]:

@@ -148,12 +148,12 @@ struct Measurement {
   std::optional<std::int64_t> accumulation;  ///< microbatches of one replica
   std::optional<int> tp, pp, dp, cp, ep;
   std::optional<int> expert_tp;       ///< GPUs that share an expert
-  int ulysses = 1;                    ///< ranks that exchange heads for positions around attention
   std::optional<int> model_parallel;  ///< tp times pp, where only the product was printed
   int virtual_stages = 1;             ///< per pipeline rank
   int microbatch_group = 0;           ///< microbatches that pass a virtual stage in a row; 0: not printed
   std::optional<bool> sequence_parallel;
   std::optional<bool> flash_attention;
+  std::string context_exchange;  ///< as Megatron-LM's --cp-comm-type; "": not printed
   std::string attention_kernel;  ///< of fused attention: "flash-2", "native"; "": not printed
   bool offloads_activations = false;
   std::vector<std::string> offload_modules;  ///< modules whose inputs go to the host and back

@@ -7,7 +7,10 @@
 //        one for both where attention and feed-forward are parallel
 //   cp   K and V go once around the ring, backward also their gradients (Liu et al., Ring Attention, arXiv 2310.01889).
 //        Each of the c steps computes one c-th of the attention while the next block travels; only c-1 steps have one,
-//        so that (c-1)/c of the attention hides it: exposed max(0, ring - (c-1)/c attention)
+//        so that (c-1)/c of the attention hides it: exposed max(0, ring - (c-1)/c attention). By an all-gather the same
+//        bytes arrive before attention begins (backward: and their gradients leave behind it); by an all-to-all
+//        queries, keys and values of all heads leave for those of all positions, and what is attended to comes back
+//        (Jacobs et al., DeepSpeed-Ulysses, arXiv 2309.14509). Neither is hidden.
 //        A recurrence exchanges tokens for heads and back, and hides neither (recurrence.hpp)
 //   ep   dispatch and combine, an all-to-all each (Lepikhin et al., GShard, arXiv 2006.16668, section 3.2), and the
 //        same for the gradients, of rows as wide as experts read them; expert-tp all-gathers the received rows and

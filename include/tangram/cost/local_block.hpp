@@ -3,7 +3,8 @@
 //
 // tp shards heads and feed-forward columns (Shoeybi et al., arXiv 1909.08053, section 3), kv heads are replicated where
 // tp exceeds them; sequence parallelism shards the rows between those regions (Korthikanti et al., arXiv 2205.05198,
-// section 4.2); cp shards the sequence; ep and expert-tp shard experts (Megatron-Core, MoE parallel folding).
+// section 4.2); cp shards the sequence, and where it exchanges positions for heads, those as well between exchanges; ep
+// and expert-tp shard experts (Megatron-Core, MoE parallel folding).
 #pragma once
 
 #include <optional>
@@ -32,7 +33,8 @@ struct LocalBlock {
   double tokens = 0;   ///< samples * queries
   double rows = 0;     ///< tokens kept between tensor-parallel regions: tokens / tp with sequence parallelism
   double hidden = 0;
-  AttentionCore core;                         ///< without heads where the block does not attend
+  AttentionCore core;    ///< of its own heads and positions; without heads where the block does not attend
+  AttentionCore kernel;  ///< what its kernels attend with: behind an all-to-all, a share of the heads at all positions
   std::optional<LocalRecurrence> recurrence;  ///< in its place
   int parts = 2;                              ///< mixer, feed-forward or both: each reads a norm's output and adds
   double dense = 0;                           ///< local columns of the dense feed-forward, 0: none

@@ -7,7 +7,8 @@
 //
 // Indivisible by any runtime:
 //   tp   divides the heads; kv heads divide by tp, or tp by kv heads (then they are replicated)
-//        tp x cp divides the heads and the groups of a recurrence, which cp shards like tp between two exchanges
+//        tp x cp divides the heads and the groups of a recurrence, which cp shards like tp between two exchanges, and
+//        in the place of tp the heads of attention that exchanges positions for heads (ContextExchange::kAllToAll)
 //   s    has a position for each of tp x cp ranks, which hand a sample over in as many pieces; that of every layer of
 //        the model, as a stage takes in what the layer before it handed over
 //   ep   divides the experts; ep * expert-tp divides the GPUs
@@ -53,6 +54,9 @@ struct Unsupported {
 /// The same on GPUs of a type, which a module may not be for.
 [[nodiscard]] Unsupported unsupported(const model::Model& model, const Degrees& degrees, int samples,
                                       std::string_view gpu_type);
+
+/// Whether an all-to-all of context parallelism has to repeat key-value heads, of which there are fewer than ranks.
+[[nodiscard]] bool repeats_heads(const model::Model& model, const Degrees& degrees);
 
 /// Empty: ranks can share the work of the slice, whatever a runtime asks beside.
 [[nodiscard]] std::string why_indivisible(const model::Model& model, const model::SliceSignature& slice,

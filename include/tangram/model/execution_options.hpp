@@ -21,6 +21,7 @@ enum class ExecutionOption : std::uint8_t {
   kFusedLoss,
   kRecomputeModules,
   kOffloadModules,
+  kContextExchange,
 };
 using OptionSet = EnumSet<ExecutionOption>;
 
@@ -54,6 +55,10 @@ struct Model;
 
 /// The option's value of a job, as people are told: "blocks", "true", "layernorm+mlp".
 [[nodiscard]] std::string value_of(ExecutionOption option, const Job& job);
+
+/// Why Transformer Engine's context parallelism does not run the model's attention by its context_exchange; empty: it
+/// does.
+[[nodiscard]] std::string_view context_conflict(const Model& model);
 
 /// Takes the option's value over.
 void copy_option(ExecutionOption option, const Job& from, Job& to);

@@ -190,6 +190,13 @@ enum class ExpertDispatch {
   kHybridEp,  ///< the same, by its kernels for NVLink domains
 };
 
+/// How the attention of a rank of context parallelism comes by what the other ranks' positions hold.
+enum class ContextExchange {
+  kRing,       ///< keys and values go around a ring, beside the kernel of each step (arXiv 2310.01889)
+  kAllGather,  ///< keys and values of all positions, before the kernel
+  kAllToAll,   ///< all positions of a share of the heads, before the kernel, and back (Ulysses, arXiv 2309.14509)
+};
+
 /// How values are scaled to fit 8 bits (Transformer Engine's recipes).
 enum class Fp8Recipe {
   kDelayed,     ///< one scale a tensor, of the greatest values of iterations before
@@ -208,6 +215,7 @@ enum class CudaGraphs {
 /// As model files have them.
 [[nodiscard]] std::string_view to_string(AttentionKernel kernel);
 [[nodiscard]] std::string_view to_string(ExpertDispatch dispatch);
+[[nodiscard]] std::string_view to_string(ContextExchange exchange);
 [[nodiscard]] std::string_view to_string(CudaGraphs graphs);
 [[nodiscard]] std::string_view to_string(Fp8Recipe recipe);
 
@@ -241,6 +249,7 @@ struct Job {
   bool fused_loss = false;     ///< logits become their gradient in one kernel, without copies in fp32
   CudaGraphs cuda_graphs = CudaGraphs::kNone;
   ExpertDispatch expert_dispatch = ExpertDispatch::kAllToAll;
+  ContextExchange context_exchange = ContextExchange::kRing;
   bool overlap_experts = false;  ///< dispatch and combine run beside the passes of another microbatch
   /// Load of the busiest expert-parallel rank over the mean. An assumption: balancing losses and biases keep single
   /// experts near the mean (Wang et al., arXiv 2408.15664, measure the rest as MaxVio), a rank averages over its

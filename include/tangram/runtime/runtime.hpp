@@ -76,8 +76,9 @@ enum class Rule : std::uint8_t {
   kSameTpAtEnds,      ///< of a model whose embeddings are tied
   kExpertsOverStage,  ///< experts are spread over all ranks of a stage, those of all equal pipelines
   kPowerOfTwoTp,
-  kWholeEncoders,       ///< an encoder is one stage, with degrees of its own
-  kRecomputeAlone,      ///< nothing is recomputed that graphs or exchanges beside passes have a part of
+  kWholeEncoders,   ///< an encoder is one stage, with degrees of its own
+  kRecomputeAlone,  ///< nothing is recomputed that graphs or exchanges beside passes have a part of
+  kContextKernels,  ///< cp as Transformer Engine has it: no windows around a ring, no heads repeated for an all-to-all
   kOverlapInterleaved,  ///< exchanges of experts run beside passes of interleaved chunks, or of a single stage
   kBlockingTransfers,   ///< lifted: overlapped; the warm-up stays
   kSchedule,            ///< blocking transfers and the classic warm-up. Lifted: overlapped, free

@@ -151,6 +151,24 @@ plan::LaunchPlan random_adapted_plan() {
   return plan;
 }
 
+/// Ranks of cp exchange positions for heads, of which there are enough; keys and values of as many, or one for all.
+plan::LaunchPlan random_head_exchange() {
+  plan::LaunchPlan plan = random_plan();
+  int ranks = 1;
+  for (const plan::Stage& stage : plan.stages) {
+    for (const plan::Part& part : stage.parts) {
+      ranks = std::lcm(ranks, part.strategy.degrees.tp * part.strategy.degrees.cp);
+    }
+  }
+  plan.model.job.context_exchange = model::ContextExchange::kAllToAll;
+  for (model::BlockType& type : plan.model.types) {
+    if (!type.attends()) continue;
+    type.attention.heads = 2 * ranks;
+    type.attention.kv_heads = any_of(std::vector<int>{1, ranks, 2 * ranks});
+  }
+  return plan;
+}
+
 /// One or two pipelines of stages with two or three chunks each, in groups that Megatron-LM takes.
 plan::LaunchPlan random_interleaved_plan() {
   const int stages = pick(2, 3);
@@ -209,6 +227,10 @@ TEST_CASE("six hundred plans of any structure compute what one process computes"
 
 TEST_CASE("two hundred plans with adapters compute what one process computes") {
   testing::holds(200, [] { computes_as_one_process(random_adapted_plan()); });
+}
+
+TEST_CASE("two hundred plans that exchange heads for positions compute what one process computes") {
+  testing::holds(200, [] { computes_as_one_process(random_head_exchange()); });
 }
 
 TEST_CASE("two hundred plans that put weight gradients off compute what one process computes") {

@@ -251,8 +251,8 @@ TEST_CASE("what is missing is said") {
   CHECK(without([](auto& x) { x.microbatch = 0; }) == "the microbatch is not printed");
   CHECK(without([](auto& x) { x.global_batch.reset(); }) == "the global batch is not printed");
   CHECK(without([](auto& x) { x.sequence.reset(); }) == "the sequence length is not printed");
-  CHECK(without([](auto& x) { x.ulysses = 8; }) ==
-        "exchanges of heads for positions around attention (Ulysses) are not modelled");
+  CHECK(without([](auto& x) { x.context_exchange = "a2a+p2p"; }) ==
+        "exchanges of heads inside nodes and a ring between them are not modelled");
   CHECK(without([](auto& x) { x.offloads_activations = true; }) ==
         "activations were offloaded to the host, and which is not printed");
 }

@@ -325,6 +325,22 @@ TEST_CASE("how tokens reach their experts is printed") {
   CHECK(job().routing_imbalance > 1.15);
 }
 
+TEST_CASE("what context parallelism exchanges is printed, or follows from the software") {
+  using enum model::ContextExchange;
+  Measurement m = fixtures::complete();
+  const auto exchange = [&] { return find_model(m, device("H100"))->job.context_exchange; };
+  CHECK(exchange() == kRing);
+  m.context_exchange = "a2a";
+  CHECK(exchange() == kAllToAll);
+  m.context_exchange = "all_gather";
+  CHECK(exchange() == kAllGather);
+  m.context_exchange.clear();
+  m.source = "XTuner acceleration benchmark";
+  CHECK(exchange() == kAllToAll);
+  m.context_exchange = "p2p";
+  CHECK(exchange() == kRing);
+}
+
 TEST_CASE("what software recomputes, gathers ahead and fuses") {
   using enum model::RecomputeModule;
   Measurement m = fixtures::complete();

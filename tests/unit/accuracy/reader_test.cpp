@@ -94,13 +94,18 @@ TEST_CASE("a row may describe a model of experts, and how they are divided") {
     "dense_ffn": 4096, "heads": 16, "kv_heads": 4, "head_dim": 128, "vocab": 32000, "mtp_layers": 1, "params_b": 31.6,
     "gated": false, "bias": true, "attention": "MLA", "pattern": "p"}})");
   CHECK(m.expert_tp == 2);
-  CHECK(m.ulysses == 4);
+  CHECK(m.cp == 4);
+  CHECK(m.context_exchange == "a2a");
   CHECK(m.microbatch_group == 5);
   const PrintedDims dims{1024, 12,  8,     2, 2048,   1,     512,   3,    4096,  16,
                          4,    128, 32000, 1, 31.6e9, 0.1e9, false, true, "MLA", "p"};
   CHECK(m.model.dims == dims);
   CHECK(row(R"("model": {"dims": {"params_b": 314}})").model.dims.parameters_unit == 1e9);
-  CHECK(row(R"("etp": null)").ulysses == 1);
+  CHECK_FALSE(row(R"("etp": null)").cp);
+  CHECK(row(R"("cp": 8, "cp_comm_type": "all_gather")").context_exchange == "all_gather");
+  const Measurement around = row(R"("cp": 2, "ulysses": 4)");
+  CHECK(around.cp == 8);
+  CHECK(around.context_exchange == "a2a+p2p");
 }
 
 TEST_CASE("a row may have an encoder, and say what its software does") {

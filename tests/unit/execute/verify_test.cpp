@@ -89,6 +89,35 @@ TEST_CASE("adapters compute what one process computes, and what they stand besid
   check_good(make_plan(with_adapters(make_model("eeddd")), {{2, 3, {{3, {one}}, {5, {{{2, 1, 1, 1, 1, true}, 2}}}}}}));
 }
 
+TEST_CASE("attention of which ranks exchange heads for positions computes what one process computes") {
+  const auto check = [](const std::string& types, cost::Degrees degrees, int heads, int kv_heads) {
+    model::Model model = make_model(types);
+    model.job.context_exchange = model::ContextExchange::kAllToAll;
+    for (model::BlockType& type : model.types) {
+      type.attention.heads = heads;
+      type.attention.kv_heads = kv_heads;
+    }
+    check_good(make_plan(std::move(model), {{4, 2, {{static_cast<int>(types.size()), {{degrees, 4}}}}}}));
+  };
+  check("dd", {1, 4, 1, 1, 1, false}, 8, 8);
+  check("dd", {2, 2, 1, 1, 1, true}, 8, 4);
+  check("dw", {1, 4, 1, 1, 1, false}, 8, 2);  // two ranks have each key-value head
+  check("ll", {2, 2, 2, 1, 1, true}, 8, 8);
+  check("mm", {2, 2, 1, 2, 2, true}, 8, 1);
+}
+
+TEST_CASE("heads that not all ranks of cp can have are refused") {
+  model::Model model = make_model("dd");
+  model.job.context_exchange = model::ContextExchange::kAllToAll;
+  for (model::BlockType& type : model.types) type.attention.heads = type.attention.kv_heads = 6;
+  const auto report = verify(make_plan(std::move(model), {{4, 2, {{2, {{{1, 4, 1, 1, 1, false}, 4}}}}}}));
+  REQUIRE(report.has_value());
+  INFO(listing(*report));
+  CHECK(std::ranges::any_of(report->findings, [](const Finding& f) {
+    return f.message.find("6 attention heads cannot be divided by tp x cp = 4") != std::string::npos;
+  }));
+}
+
 TEST_CASE("gradients of adapters that a stage does not sum are found") {
   const plan::LaunchPlan plan =
       make_plan(with_adapters(make_model("dd")), {{4, 2, {{2, {{{1, 1, 4, 1, 1, false}, 4}}}}}});

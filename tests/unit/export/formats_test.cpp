@@ -104,6 +104,17 @@ TEST_CASE("megatron is told of the job's execution options") {
   CHECK(text().find(" --moe-token-dispatcher-type alltoall --cuda-graph-impl") != std::string::npos);
 }
 
+TEST_CASE("megatron is told what context parallelism exchanges, where there is any") {
+  plan::LaunchPlan plan = example::unequal_stages();
+  CHECK_FALSE(is_told(plan, "--cp-comm-type"));
+  for (plan::Stage& stage : plan.stages) stage.parts.front().strategy.degrees.cp = 2;
+  CHECK(is_told(plan, "--context-parallel-size 2 --cp-comm-type p2p"));
+  plan.model.job.context_exchange = model::ContextExchange::kAllGather;
+  CHECK(is_told(plan, "--cp-comm-type all_gather"));
+  plan.model.job.context_exchange = model::ContextExchange::kAllToAll;
+  CHECK(is_told(plan, "--cp-comm-type a2a"));
+}
+
 TEST_CASE("megatron is told which modules' inputs are offloaded, of those that layers have") {
   plan::LaunchPlan plan = example::unequal_stages();
   CHECK_FALSE(is_told(plan, "--fine-grained-activation-offloading"));

@@ -20,8 +20,8 @@ Model read_training(const std::string& training, const JobOverrides& overrides =
   return valid(read_model(model_text(training), "test.yaml", overrides));
 }
 
-const OptionSet kAnyOption{Option::kCudaGraphs, Option::kExpertOverlap, Option::kGatherOverlap, Option::kTensorOverlap,
-                           Option::kRecomputeModules};
+const OptionSet kAnyOption{Option::kCudaGraphs,    Option::kExpertOverlap,    Option::kGatherOverlap,
+                           Option::kTensorOverlap, Option::kRecomputeModules, Option::kContextExchange};
 
 }  // namespace
 

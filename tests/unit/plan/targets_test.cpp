@@ -150,6 +150,16 @@ TEST_CASE("megatron's execution options go with some plans and not with others")
        {"MLM_OPTIMIZER_OFFLOAD", [](LaunchPlan& plan) { plan.model.job.optimizer.offload_fraction = 0.5; }},
        {"MLM_OFFLOAD_MODULES",
         [](LaunchPlan& plan) { plan.model.job.offload_modules = {model::OffloadModule::kAttentionOutput}; }},
+       {"MLM_CONTEXT_WINDOWS",
+        [](LaunchPlan& plan) {
+          plan.model.types.front().attention.sliding_window = 4;
+          for (std::size_t s = 0; s < 2; ++s) degrees(plan, s).cp = 2;
+        }},
+       {"MLM_CONTEXT_HEADS",
+        [](LaunchPlan& plan) {
+          plan.model.job.context_exchange = model::ContextExchange::kAllToAll;
+          for (std::size_t s = 0; s < 2; ++s) degrees(plan, s).cp = 64;
+        }},
        {"MLM_WIDE_EXPERTS",
         [](LaunchPlan& plan) {
           plan.model.job.precision = DType::kFp8;

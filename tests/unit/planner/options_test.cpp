@@ -103,8 +103,9 @@ TEST_CASE("options: where a runtime takes none as arguments, they stay as they a
 TEST_CASE("options: only those that bear on the model are chosen") {
   const model::OptionSet dense = choosable_options(free_model(), runtime::Target::kMegatron);
   CHECK(dense == model::OptionSet{ExecutionOption::kCudaGraphs, ExecutionOption::kGatherOverlap,
-                                  ExecutionOption::kTensorOverlap, ExecutionOption::kRecomputeModules});
-  const model::Model without = free_model("execution_options: any\n  forbid: [tp, zero1, recompute_selective]");
+                                  ExecutionOption::kTensorOverlap, ExecutionOption::kRecomputeModules,
+                                  ExecutionOption::kContextExchange});
+  const model::Model without = free_model("execution_options: any\n  forbid: [tp, cp, zero1, recompute_selective]");
   CHECK(choosable_options(without, runtime::Target::kMegatron) == model::OptionSet{ExecutionOption::kCudaGraphs});
 }
 

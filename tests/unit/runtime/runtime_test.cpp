@@ -55,6 +55,6 @@ TEST_CASE("runtime: without a rule the others remain, and without the rules on t
       CHECK(relaxed.interleaved.has_value() == row.interleaved.has_value());
     }
   }
-  CHECK(names.size() == 19);
+  CHECK(names.size() == 20);
   CHECK(rules_of(runtimes().front()).empty());
 }

@@ -42,8 +42,12 @@ if(TANGRAM_CCACHE AND NOT TANGRAM_COVERAGE)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${TANGRAM_CCACHE}")
 endif()
 
-# tangram_compile_quickly(target): not optimized under sanitizers, for what takes longer to compile than to run.
+# tangram_compile_quickly(target): for what takes longer to compile than to run. Not optimized under sanitizers, and little
+# where TANGRAM_COMPILE_QUICKLY asks for it.
 function(tangram_compile_quickly target)
+  if(TANGRAM_COMPILE_QUICKLY)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   if(TANGRAM_SANITIZE)
     target_compile_options(${target} PRIVATE -O0)
   endif()
@@ -69,7 +73,8 @@ function(tangram_module name)
 endfunction()
 
 # tangram_test(name [QUICK] LABEL unit SOURCES a.cpp ... LIBS targets): a Catch2 binary whose cases become ctest cases.
-# QUICK: what takes its time is in the modules; so it is with all tests of units, which are optimized little.
+# QUICK: what takes its time is in the modules; so it is with all tests of units, which are optimized little. Where
+# TANGRAM_COMPILE_QUICKLY asks for it, those are not optimized and all others little.
 function(tangram_test name)
   cmake_parse_arguments(ARG "QUICK" "LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -79,9 +84,14 @@ function(tangram_test name)
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} tangram_options tangram_warnings Catch2::Catch2WithMain)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${name} PRIVATE TANGRAM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  if(ARG_QUICK OR ARG_LABEL STREQUAL "unit")
-    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-    tangram_compile_quickly(${name})
+  set(quick $<OR:$<BOOL:${ARG_QUICK}>,$<STREQUAL:${ARG_LABEL},unit>>)
+  if(TANGRAM_COMPILE_QUICKLY)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:$<IF:${quick},-O0,-O1>>)
+  else()
+    target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,${quick}>:-O1>)
+  endif()
+  if(TANGRAM_SANITIZE)
+    target_compile_options(${name} PRIVATE $<${quick}:-O0>)
   endif()
   # Begun before the short ones, behind the longest of those that run the program (tests/CMakeLists.txt).
   set(cost 50)

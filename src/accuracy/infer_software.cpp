@@ -112,6 +112,12 @@ double find_imbalance(const ExpertFacts& facts, double usual) {
   return facts.balance == "natural" ? kNatural : usual;
 }
 
+/// Cross-entropy without copies in fp32. NeMo's and Megatron-Bridge's models have cross_entropy_loss_fusion set, by
+/// Transformer Engine (GPTModelProvider); MosaicML's have FlashAttention's by default (ComposerMPTCausalLM).
+bool has_fused_loss(const Measurement& m, const cluster::GpuType& device) {
+  return (has_vendor_kernels(m, device) && follows_recipes(m, device)) || names_any(m.source, {"llm-foundry"});
+}
+
 /// NVIDIA's containers of 2025 had cuDNN 9.8 to 9.15, submissions to MLPerf v5.0 and v5.1 are made of them.
 bool runs_early_kernels(const Measurement& m) {
   return names_any(m.source, {"performance summary, 25.", "recipes v25.", "mlperf training v5."});
@@ -145,8 +151,7 @@ void set_kernels(model::Job& job, const Measurement& m, const cluster::GpuType& 
   job.narrow_inputs = vendor || job.precision == DType::kFp4;
   job.wide_experts = names_any(m.precision, {"bf16 experts"});
   job.in_place_loss = vendor;
-  // Their models have cross_entropy_loss_fusion set, by Transformer Engine (GPTModelProvider).
-  job.fused_loss = vendor && follows_recipes(m, device);
+  job.fused_loss = has_fused_loss(m, device);
   job.cuda_graphs = find_graphs(m, device);
   job.overlap_tp = overlaps_tensor_exchange(m, device);
   job.overlap_gather = overlaps_gather(m, device);

@@ -1,12 +1,13 @@
 """All ranks of a plan on this machine: python3 -m tangram_torch.launch PLAN [OPTION...]
 
-The first rank that fails ends the others. Options are those of a run. Ranks of an emulation share what they load, so
-that dozens of them start at once.
+The first rank that fails ends the others. Options are those of a run. Ranks on CPUs, and those of an emulation, share
+what they load, so that dozens of them start at once.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import multiprocessing
 import os
 import signal
@@ -23,6 +24,7 @@ from .settings import USAGE, Settings, read_settings
 
 GRACE = 5.0  # seconds between asking a rank to end and ending it
 POLL = 0.05
+GPU_DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # NVIDIA's, AMD's, those of WSL
 
 
 class RankProcess(Protocol):
@@ -36,7 +38,7 @@ class RankProcess(Protocol):
 
 class _Forked:
     def __init__(self, settings: Settings, environment: dict[str, str]) -> None:
-        self._process = multiprocessing.get_context("fork").Process(target=_emulate, args=(settings, environment))
+        self._process = multiprocessing.get_context("fork").Process(target=_run_forked, args=(settings, environment))
         self._process.start()
         self.terminate, self.kill = self._process.terminate, self._process.kill
 
@@ -44,10 +46,13 @@ class _Forked:
         return self._process.exitcode
 
 
-def _emulate(settings: Settings, environment: dict[str, str]) -> None:
+def _run_forked(settings: Settings, environment: dict[str, str]) -> None:
     from .train import run_and_exit  # loads PyTorch: the parent has it already
 
     os.environ.update(environment)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)  # as of ranks with an interpreter of their own
     run_and_exit(settings)
 
 
@@ -67,8 +72,13 @@ def environment_of(rank: int, world: int, port: int) -> dict[str, str]:
             "MASTER_PORT": str(port)}
 
 
-def start_rank(settings: Settings, arguments: list[str], environment: dict[str, str]) -> RankProcess:
-    if settings.emulate:
+def _may_fork(settings: Settings) -> bool:
+    """Not where PyTorch may drive GPUs, as these are not for processes that forked."""
+    return settings.emulate or settings.device == "cpu" or not any(os.path.exists(device) for device in GPU_DEVICES)
+
+
+def start_rank(settings: Settings, arguments: list[str], environment: dict[str, str], forked: bool) -> RankProcess:
+    if forked:
         return _Forked(settings, environment)
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     path = os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))
@@ -78,13 +88,14 @@ def start_rank(settings: Settings, arguments: list[str], environment: dict[str, 
 
 def run_all(settings: Settings, world: int, arguments: list[str]) -> int:
     """The exit code of the first rank that failed; 0: none did."""
-    if settings.emulate:
-        from . import train  # noqa: F401  for all ranks that are forked
+    forked = _may_fork(settings)
+    if forked:
+        from . import train  # noqa: F401  for all ranks
     ranks: list[RankProcess] = []
     with reserved_port() as port:
         try:
             for rank in range(world):
-                ranks.append(start_rank(settings, arguments, environment_of(rank, world, port)))
+                ranks.append(start_rank(settings, arguments, environment_of(rank, world, port), forked))
             return _first_failure(ranks)
         finally:
             _end(ranks)

@@ -353,6 +353,8 @@ TEST_CASE("what software recomputes, gathers ahead and fuses") {
   CHECK_FALSE(job().overlap_gather);
   CHECK_FALSE(job().in_place_loss);
   CHECK_FALSE(job().fused_loss);
+  m.source = "MosaicML llm-foundry MPT training benchmarks";
+  CHECK(job().fused_loss);
   m.source = "Megatron-Bridge performance summary";
   CHECK(job().overlap_gather);
   CHECK(job().in_place_loss);

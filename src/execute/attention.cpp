@@ -2,6 +2,7 @@
 // mathematics of ring attention without its order of work. Or those of a share of its heads at all positions, which
 // ranks of cp exchange.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -184,51 +185,49 @@ std::vector<ColumnShares> kernel_columns(const Place& place, const SmallBlock& s
   return {query_columns(place, shape), key_value_columns(place, shape), key_value_columns(place, shape)};
 }
 
-/// What is attended to, of the rank's heads or its positions.
-Task<Matrix> attended_to_positions(const Place& place, const SmallBlock& shape, Matrix attended) {
-  if (!exchanges_heads(place, shape)) co_return attended;
-  std::vector<Matrix> all{std::move(attended)};
-  std::vector<ColumnShares> shares{query_columns(place, shape)};
-  all = co_await to_positions(place, std::move(all), std::move(shares));
-  co_return std::move(all.front());
+using HeadExchange = Task<std::vector<Matrix>> (*)(const Place&, std::vector<Matrix>, std::vector<ColumnShares>);
+
+/// Puts what the exchange gives in the place of each matrix.
+Task<void> exchange_in_place(const Place& place, std::vector<Matrix*> matrices, std::vector<ColumnShares> shares,
+                             HeadExchange exchange) {
+  std::vector<Matrix> all;
+  for (Matrix* matrix : matrices) all.push_back(std::move(*matrix));
+  all = co_await exchange(place, std::move(all), std::move(shares));
+  for (std::size_t m = 0; m < all.size(); ++m) *matrices[m] = std::move(all[m]);
 }
-Task<Matrix> attended_to_heads(const Place& place, const SmallBlock& shape, Matrix attended) {
-  if (!exchanges_heads(place, shape)) co_return attended;
-  std::vector<Matrix> all{std::move(attended)};
+
+/// What is attended to, of all positions of own heads or of own positions of all heads; or its gradient.
+Task<void> exchange_attended(const Place& place, const SmallBlock& shape, Matrix& attended, HeadExchange exchange) {
+  if (!exchanges_heads(place, shape)) co_return;
+  std::vector<Matrix*> matrices{&attended};
   std::vector<ColumnShares> shares{query_columns(place, shape)};
-  all = co_await to_heads(place, std::move(all), std::move(shares));
-  co_return std::move(all.front());
+  co_await exchange_in_place(place, std::move(matrices), std::move(shares), exchange);
 }
 
 /// Queries, keys and values as projected become those that attend on this rank.
 Task<void> to_kernel(const Place& place, const SmallBlock& shape, KeptAttention& kept) {
-  if (!exchanges_heads(place, shape)) {
-    kept.key = co_await place.ranks.gather_positions(*place.context, place.rank, std::move(kept.key), place.samples);
-    kept.value =
-        co_await place.ranks.gather_positions(*place.context, place.rank, std::move(kept.value), place.samples);
+  if (exchanges_heads(place, shape)) {
+    std::vector<Matrix*> matrices{&kept.query, &kept.key, &kept.value};
+    co_await exchange_in_place(place, std::move(matrices), kernel_columns(place, shape), to_heads);
     co_return;
   }
-  std::vector<Matrix> all;
-  for (Matrix* matrix : {&kept.query, &kept.key, &kept.value}) all.push_back(std::move(*matrix));
-  all = co_await to_heads(place, std::move(all), kernel_columns(place, shape));
-  kept.query = std::move(all[0]);
-  kept.key = std::move(all[1]);
-  kept.value = std::move(all[2]);
+  const std::array both{&kept.key, &kept.value};
+  for (Matrix* matrix : both) {
+    *matrix = co_await place.ranks.gather_positions(*place.context, place.rank, std::move(*matrix), place.samples);
+  }
 }
 
 /// The same of their gradients, back.
 Task<void> from_kernel(const Place& place, const SmallBlock& shape, HeadGradients& d) {
-  if (!exchanges_heads(place, shape)) {
-    d.key = co_await place.ranks.scatter_positions(*place.context, place.rank, std::move(d.key), place.samples);
-    d.value = co_await place.ranks.scatter_positions(*place.context, place.rank, std::move(d.value), place.samples);
+  if (exchanges_heads(place, shape)) {
+    std::vector<Matrix*> matrices{&d.query, &d.key, &d.value};
+    co_await exchange_in_place(place, std::move(matrices), kernel_columns(place, shape), to_positions);
     co_return;
   }
-  std::vector<Matrix> all;
-  for (Matrix* matrix : {&d.query, &d.key, &d.value}) all.push_back(std::move(*matrix));
-  all = co_await to_positions(place, std::move(all), kernel_columns(place, shape));
-  d.query = std::move(all[0]);
-  d.key = std::move(all[1]);
-  d.value = std::move(all[2]);
+  const std::array both{&d.key, &d.value};
+  for (Matrix* matrix : both) {
+    *matrix = co_await place.ranks.scatter_positions(*place.context, place.rank, std::move(*matrix), place.samples);
+  }
 }
 
 }  // namespace
@@ -250,7 +249,7 @@ Task<Matrix> attention(const Place& place, const AttentionWeights& weights, Matr
       if (keep_probabilities) kept.probabilities.push_back(std::move(p));
     }
   }
-  kept.attended = co_await attended_to_positions(place, weights.shape, std::move(kept.attended));
+  co_await exchange_attended(place, weights.shape, kept.attended, to_positions);
   if (weights.gate != nullptr) kept.gate = linear(*weights.gate, input);
   kept.input = std::move(input);
   co_return linear(*weights.output, gated(kept));
@@ -261,7 +260,7 @@ Task<Matrix> attention_backward(const Place& place, const AttentionWeights& weig
   const Heads heads = heads_of(place, weights.shape);
   Matrix attended = linear_backward(*weights.output, gated(kept), gradient);
   const Matrix to_gate = gated_backward(kept, attended);
-  attended = co_await attended_to_heads(place, weights.shape, std::move(attended));
+  co_await exchange_attended(place, weights.shape, attended, to_heads);
   HeadGradients d{Matrix(kept.query.rows(), kept.query.columns()), Matrix(kept.key.rows(), kept.key.columns()),
                   Matrix(kept.value.rows(), kept.value.columns())};
   for (int s = 0; s < place.samples; ++s) {

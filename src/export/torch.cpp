@@ -82,6 +82,14 @@ bool recomputes_other_modules(const plan::LaunchPlan& plan) {
                              [&](const plan::Stage& stage) { return std::ranges::any_of(stage.parts, selects); });
 }
 
+/// Whether keys and values would go around a ring beside attention.
+bool passes_a_ring(const plan::LaunchPlan& plan) {
+  const auto is_wide = [](const plan::Part& part) { return part.strategy.degrees.cp > 1; };
+  return plan.model.job.context_exchange == model::ContextExchange::kRing &&
+         std::ranges::any_of(plan.stages,
+                             [&](const plan::Stage& stage) { return std::ranges::any_of(stage.parts, is_wide); });
+}
+
 constexpr const char* kHere = "here=$(cd -- \"$(dirname -- \"${BASH_SOURCE[0]}\")\" && pwd)\n";
 constexpr const char* kPath = "export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}\n";
 
@@ -141,6 +149,11 @@ Expected<Export> export_torch(const plan::LaunchPlan& plan) {
   if (recomputes_other_modules(plan)) {
     out.notes.emplace_back(
         "selective recompute works out the core of attention alone: stages keep more activations than the plan says");
+  }
+  if (passes_a_ring(plan)) {
+    out.notes.emplace_back(
+        "keys and values are gathered, not passed around a ring: context parallelism takes longer than the plan says, "
+        "unless it is planned with context_exchange all-gather or all-to-all");
   }
   if (plan.model.job.dropout) out.notes.emplace_back("trains without dropout, which the runtime does not have");
   return out;

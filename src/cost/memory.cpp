@@ -327,14 +327,4 @@ std::int64_t wide_gradient_bytes(const model::Job& job) {
   return job.gradient_bytes < kWide ? kWide : 0;
 }
 
-StateBytes sharded_state(double parameters, int ranks, int zero, const model::Job& job) {
-  const double share = parameters / ranks;
-  StateBytes state;
-  state.parameters = (zero >= 3 ? share : parameters) * static_cast<double>(job.parameter_bytes);
-  state.gradients = (zero >= 2 ? share : parameters) * static_cast<double>(job.gradient_bytes);
-  state.optimizer = (zero >= 1 ? share : parameters) * static_cast<double>(job.optimizer.state_bytes_per_parameter);
-  state.update = zero >= 1 ? share * static_cast<double>(wide_gradient_bytes(job)) : 0;
-  return state;
-}
-
 }  // namespace tangram::cost

@@ -59,20 +59,10 @@ struct ActivationBytes {
 [[nodiscard]] ActivationBytes head_activation(const model::Model& model, const Degrees& degrees,
                                               double samples_per_replica);
 
-/// Parameter state of one GPU in bytes.
-struct StateBytes {
-  double parameters = 0;
-  double gradients = 0;
-  double optimizer = 0;
-  double update = 0;  ///< beside these while a sharded optimizer steps
-};
 /// Bytes a parameter of the fp32 copy that a sharded optimizer makes of its share of narrower gradients when it steps:
 /// 16 bytes in all beside 12 of state (Megatron-LM, docs/user-guide/features/dist_optimizer.md; DeepSpeed's memory
 /// estimators). It is let go with the gradients before the next forward pass (distrib_optimizer.py, zero_grad). None
 /// where the optimizer reads them as they are (model::reads_main_gradients).
 [[nodiscard]] std::int64_t wide_gradient_bytes(const model::Job& job);
-
-/// `ranks`: size of the group ZeRO shards over.
-[[nodiscard]] StateBytes sharded_state(double parameters, int ranks, int zero, const model::Job& job);
 
 }  // namespace tangram::cost

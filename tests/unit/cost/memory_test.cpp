@@ -137,31 +137,6 @@ TEST_CASE("the vocabulary is padded to 128 columns a rank") {
   CHECK(padded_vocabulary(32'000, 2) == 32'000);
 }
 
-TEST_CASE("parameter state by ZeRO stage") {
-  // bf16 with 4-byte main gradients: 2 + 4 + 12 = 18 bytes a parameter; ZeRO-1 over 8: 6 + 12/8.
-  const model::Job job;
-  const auto total = [&](int zero) {
-    const StateBytes state = sharded_state(1000, 8, zero, job);
-    return state.parameters + state.gradients + state.optimizer;
-  };
-  CHECK(total(0) == Approx(18'000));
-  CHECK(total(1) == Approx(7'500));
-  CHECK(total(2) == Approx(2'000 + 16'000 / 8.0));
-  CHECK(total(3) == Approx(18'000 / 8.0));
-}
-
-TEST_CASE("a sharded optimizer holds an fp32 copy of its 16-bit gradients") {
-  // fp16: 2 + 2 + 12 bytes a parameter; ZeRO-1 over 8: 4 + 16/8.
-  model::Job job;
-  model::set_precision(job, DType::kFp16);
-  const auto total = [&](int zero) {
-    const StateBytes state = sharded_state(1000, 8, zero, job);
-    return state.parameters + state.gradients + state.optimizer + state.update;
-  };
-  CHECK(total(0) == Approx(16'000));
-  CHECK(total(1) == Approx(6'000));
-}
-
 TEST_CASE("kv heads are replicated when tp exceeds them") {
   // h 1024, 8 heads of 128, 2 kv heads, no feed-forward, tp 8: a rank holds one query head, one whole kv head (K and
   // V), its slice of the output: 4 * 128 * 1024; and both norms.

@@ -17,11 +17,16 @@ from .communication import Group, Groups
 from .topology import Place, piece
 
 
+def lengths_of(group: Group, total: int) -> list[int]:
+    """How many of `total` positions each rank of the group has."""
+    return [len(piece(total, i, group.size)) for i in range(group.size)]
+
+
 def gather_positions(own: Tensor, group: Group, total: int) -> Tensor:
     """All of `total` positions, from pieces that the ranks have; a longer piece than others' costs padding."""
     if group.size == 1:
         return own
-    sizes = [len(piece(total, i, group.size)) for i in range(group.size)]
+    sizes = lengths_of(group, total)
     longest = max(sizes)
     padded = own
     if own.shape[1] < longest:
@@ -35,7 +40,7 @@ def exchange_for_heads(own: Tensor, group: Group, total: int) -> Tensor:
     """Of (samples, positions, heads, width), all of `total` positions of the rank's share of the heads, for its
     positions of all heads (Ulysses, arXiv 2309.14509)."""
     samples, length = own.shape[:2]
-    lengths = [len(piece(total, i, group.size)) for i in range(group.size)]
+    lengths = lengths_of(group, total)
     rows = torch.cat([share.reshape(samples * length, -1) for share in own.chunk(group.size, dim=2)])
     got = group.exchange_rows(rows, [samples * length] * group.size, [samples * n for n in lengths])
     parts = got.split([samples * n for n in lengths])
@@ -45,7 +50,7 @@ def exchange_for_heads(own: Tensor, group: Group, total: int) -> Tensor:
 def exchange_for_positions(share: Tensor, group: Group, total: int) -> Tensor:
     """The way back."""
     samples, _, heads, width = share.shape
-    lengths = [len(piece(total, i, group.size)) for i in range(group.size)]
+    lengths = lengths_of(group, total)
     length = lengths[group.index]
     rows = torch.cat([part.reshape(samples * n, -1) for part, n in zip(share.split(lengths, dim=1), lengths)])
     got = group.exchange_rows(rows, [samples * n for n in lengths], [samples * length] * group.size)

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <initializer_list>
 
 #include "infer.hpp"
 #include "number_scanner.hpp"
@@ -268,16 +268,21 @@ void read_batch(const Row& row, Measurement& out) {
   out.accumulation = row.count("grad_accum");
 }
 
+/// One of these words; "": it is not there, or another.
+std::string read_word(const Row& row, const char* key, std::initializer_list<std::string_view> known,
+                      const char* expected) {
+  std::string word = row.text(key);
+  if (word.empty() || std::ranges::find(known, word) != known.end()) return word;
+  row.wrong(key, *row.find(key), expected);
+  return {};
+}
+
 constexpr std::string_view kHeadsAroundRing = "a2a+p2p";
 
 /// Ulysses' ranks are those of context parallelism that exchange positions for heads.
 void read_context_exchange(const Row& row, Measurement& out) {
-  constexpr std::array<std::string_view, 4> kKnown{"p2p", "all_gather", "a2a", kHeadsAroundRing};
-  out.context_exchange = row.text("cp_comm_type");
-  if (!out.context_exchange.empty() && std::ranges::count(kKnown, out.context_exchange) == 0) {
-    row.wrong("cp_comm_type", *row.find("cp_comm_type"), "\"p2p\", \"all_gather\", \"a2a\" or \"a2a+p2p\"");
-    out.context_exchange.clear();
-  }
+  out.context_exchange = read_word(row, "cp_comm_type", {"p2p", "all_gather", "a2a", kHeadsAroundRing},
+                                   "\"p2p\", \"all_gather\", \"a2a\" or \"a2a+p2p\"");
   const int ranks = row.count("ulysses").value_or(1);
   if (ranks <= 1) return;
   const int around = std::max(1, out.cp.value_or(1));
@@ -335,20 +340,6 @@ EncoderFacts read_encoder(const Row& row) {
   return facts;
 }
 
-std::string read_attention_kernel(const Row& row) {
-  std::string kernel = row.text("attention_kernel");
-  if (kernel.empty() || kernel == "flash-2" || kernel == "native") return kernel;
-  row.wrong("attention_kernel", *row.find("attention_kernel"), "\"flash-2\" or \"native\"");
-  return {};
-}
-
-std::string read_moments(const Row& row) {
-  std::string moments = row.text("optimizer_moments");
-  if (moments.empty() || moments == "fp32" || moments == "bf16" || moments == "fp8") return moments;
-  row.wrong("optimizer_moments", *row.find("optimizer_moments"), "\"fp32\", \"bf16\" or \"fp8\"");
-  return {};
-}
-
 void read_wide_layers(const Row& row, Measurement& out) {
   const auto layers = row.object("wide_layers");
   if (!layers) return;
@@ -384,7 +375,7 @@ ExpertFacts read_routing(const Row& row) {
 void read_options(const Row& row, Measurement& out) {
   out.sequence_parallel = row.boolean("sp");
   out.flash_attention = row.boolean("flash_attention");
-  out.attention_kernel = read_attention_kernel(row);
+  out.attention_kernel = read_word(row, "attention_kernel", {"flash-2", "native"}, "\"flash-2\" or \"native\"");
   out.offloads_activations = row.boolean("act_offload").value_or(false);
   out.offload_modules = row.words("offload_modules");
   out.offloaded_layers = row.count("act_offload_layers").value_or(0);
@@ -393,7 +384,7 @@ void read_options(const Row& row, Measurement& out) {
   out.precision = row.text("precision");
   out.gradient_dtype = row.text("gradient_dtype");
   if (out.gradient_dtype.empty()) out.gradient_dtype = row.text("grad_reduce");
-  out.moment_dtype = read_moments(row);
+  out.moment_dtype = read_word(row, "optimizer_moments", {"fp32", "bf16", "fp8"}, "\"fp32\", \"bf16\" or \"fp8\"");
   read_wide_layers(row, out);
   if (row.find("overlap") != nullptr) out.overlap = row.words("overlap");
   out.variant = row.text("variant");

@@ -215,8 +215,7 @@ Passes adapters(const Context& c, bool of_attention) {
 /// Of what mixes the tokens of the block, what counts beside its compute.
 struct MixerTime {
   Passes core;           ///< attention itself: exchanges of keys and values hide under it
-  double copies = 0;     ///< forward, around exchanges
-  double exchange = 0;   ///< forward, what is exposed of exchanges
+  double exchange = 0;   ///< forward, around it: copies, and what is exposed of exchanges
   double latent_up = 0;  ///< forward, of the projections of compressed vectors
 };
 
@@ -263,11 +262,7 @@ MixerTime add_attention(const Context& c, Passes& compute) {
   const double attended = c.local.tokens * core.heads * core.v_dim;
   if (attention.output_gate) compute += stream(c, attended, kGatedForward, kGatedBackward);
   compute += linear(c, c.local.tokens, core.heads * core.v_dim, c.local.hidden);
-  MixerTime mixer;
-  mixer.core = attend;
-  mixer.copies = copies.forward;
-  mixer.latent_up = projection.up_forward;
-  return mixer;
+  return {attend, copies.forward, projection.up_forward};
 }
 
 MixerTime add_mixer(const Context& c, Passes& compute) {
@@ -448,7 +443,7 @@ double selective_seconds(const Context& c, const MixerTime& mixer, const Passes&
     seconds += norms * stream(c, c.local.rows * c.local.hidden, kNormForward, 0).forward;
   }
   if (again.has(RecomputeModule::kCoreAttention)) {
-    seconds += mixer.core.forward + mixer.copies + mixer.exchange + output_again_seconds(c);
+    seconds += mixer.core.forward + mixer.exchange + output_again_seconds(c);
   }
   if (again.has(RecomputeModule::kLatentUp)) seconds += mixer.latent_up;
   if (again.has(RecomputeModule::kFeedForward)) {
@@ -585,7 +580,7 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   const Passes hidden_ring = hidden_exchange(c, travel,
                                              {mixer.core.forward + time.compute.forward - device.forward,
                                               mixer.core.backward + time.compute.backward - device.backward});
-  mixer.exchange = travel.forward - hidden_ring.forward;
+  mixer.exchange += travel.forward - hidden_ring.forward;
   time.selective_compute = selective_seconds(c, mixer, routed, experts_exchange, job);
   time.unread = unread_seconds(c, job);
   const double tensor = regions * tensor_exchange(c) + experts_exchange.tensor;

@@ -1,9 +1,8 @@
 #include "context_exchange.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
-
-#include "tangram/base/at.hpp"
 
 namespace tangram::execute {
 

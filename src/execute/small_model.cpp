@@ -55,25 +55,20 @@ void set_recurrence(SmallBlock& small, const model::Recurrence& from, const Comm
   small.recurrence = own;
 }
 
-/// Ranks of tp x cp share heads, as far as the cp is kept.
-void set_exchanged_heads(SmallBlock& small, const model::Attention& attention, const CommonDegrees& common) {
-  const bool all_alike = small.latent || attention.kv_heads == attention.heads;
-  const bool repeated =
-      !all_alike && std::ranges::any_of(common.sharers, [&](int ranks) { return ranks > attention.kv_heads; });
-  small.kv_heads = repeated ? 1 : at_least(2, common.scanned);
-  small.heads = all_alike ? small.kv_heads : 2 * std::lcm(small.kv_heads, common.scanned);
-}
-
+/// Ranks of tp share heads, of tp x cp where these exchange them: as far as the cp is kept, so that as many key-value
+/// heads as the model has need not divide among them where they are too few for all.
 void set_heads(SmallBlock& small, const model::Attention& attention, const CommonDegrees& common) {
   small.output_gate = attention.output_gate;
   small.latent = attention.kind == model::AttentionKind::kLatent;
-  if (small.exchanges_heads) return set_exchanged_heads(small, attention, common);
   const bool all_alike = small.latent || attention.kv_heads == attention.heads;
-  const bool replicated =
-      !all_alike && std::ranges::any_of(common.tps, [&](int tp) { return tp > attention.kv_heads; });
-  small.kv_heads = replicated ? attention.kv_heads : at_least(2, common.tp);
-  small.heads = std::lcm(small.kv_heads, common.tp);
-  if (!all_alike && small.heads == small.kv_heads) small.heads *= 2;
+  const bool exchanges = small.exchanges_heads;
+  const int ranks = exchanges ? common.scanned : common.tp;
+  const bool replicated = !all_alike && std::ranges::any_of(exchanges ? common.sharers : common.tps,
+                                                            [&](int all) { return all > attention.kv_heads; });
+  const int too_few = exchanges ? 1 : attention.kv_heads;
+  small.kv_heads = replicated ? too_few : at_least(2, ranks);
+  small.heads = std::lcm(small.kv_heads, ranks);
+  if (!all_alike && (exchanges || small.heads == small.kv_heads)) small.heads *= 2;
 }
 
 void set_feed_forward(SmallBlock& small, const model::FeedForward& from, const CommonDegrees& common) {

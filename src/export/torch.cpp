@@ -65,6 +65,12 @@ std::string why_not_modules(const model::Model& model) {
   return others == 0 ? "" : "parameters in front of its blocks belong to no module";
 }
 
+template <class Wanted>
+bool has_part(const plan::LaunchPlan& plan, Wanted wanted) {
+  return std::ranges::any_of(plan.stages,
+                             [&](const plan::Stage& stage) { return std::ranges::any_of(stage.parts, wanted); });
+}
+
 /// Whether some stage recomputes selectively, and more than the core of attention.
 bool recomputes_other_modules(const plan::LaunchPlan& plan) {
   const model::RecomputeModules core{model::RecomputeModule::kCoreAttention};
@@ -78,16 +84,13 @@ bool recomputes_other_modules(const plan::LaunchPlan& plan) {
     return encoder.layout.recompute == model::RecomputeMode::kSelective;
   };
   if (plan.colocated && std::ranges::any_of(plan.colocated->encoders, encoder_selects)) return true;
-  return std::ranges::any_of(plan.stages,
-                             [&](const plan::Stage& stage) { return std::ranges::any_of(stage.parts, selects); });
+  return has_part(plan, selects);
 }
 
 /// Whether keys and values would go around a ring beside attention.
 bool passes_a_ring(const plan::LaunchPlan& plan) {
-  const auto is_wide = [](const plan::Part& part) { return part.strategy.degrees.cp > 1; };
   return plan.model.job.context_exchange == model::ContextExchange::kRing &&
-         std::ranges::any_of(plan.stages,
-                             [&](const plan::Stage& stage) { return std::ranges::any_of(stage.parts, is_wide); });
+         has_part(plan, [](const plan::Part& part) { return part.strategy.degrees.cp > 1; });
 }
 
 constexpr const char* kHere = "here=$(cd -- \"$(dirname -- \"${BASH_SOURCE[0]}\")\" && pwd)\n";

@@ -167,6 +167,8 @@ class OptionChooser {
     return options;
   }
 
+  [[nodiscard]] bool is_free(ExecutionOption option) const { return std::ranges::find(free_, option) != free_.end(); }
+
   [[nodiscard]] std::vector<Job> changed(const Job& from, ExecutionOption option) const {
     std::vector<Job> jobs = with_other_values(with_job(model_, from), option);
     std::erase_if(
@@ -238,7 +240,6 @@ class OptionChooser {
   /// beside them: with exchanges of experts beside passes, where pipelines are interleaved, or without.
   [[nodiscard]] bool may_be_better(Job job, const cluster::Fleet& fleet) const {
     const bool experts = model_.has_experts();
-    const auto is_free = [&](ExecutionOption option) { return std::ranges::find(free_, option) != free_.end(); };
     if (is_free(ExecutionOption::kCudaGraphs)) {
       job.cuda_graphs = experts ? model::CudaGraphs::kBlocks : model::CudaGraphs::kStep;
     }
@@ -254,7 +255,7 @@ class OptionChooser {
 
   /// With exchanges of experts beside passes, where that is free, or as they are.
   [[nodiscard]] bool may_be_better_by_overlap(Job job, const cluster::Fleet& fleet) const {
-    if (std::ranges::find(free_, ExecutionOption::kExpertOverlap) == free_.end()) return has_better(job, fleet);
+    if (!is_free(ExecutionOption::kExpertOverlap)) return has_better(job, fleet);
     job.overlap_experts = true;
     if (has_better(job, fleet)) return true;
     job.overlap_experts = false;

@@ -105,7 +105,7 @@ model::RecomputeMode find_recompute(const Measurement& m) {
 
 /// Megatron-Core's default is the core of attention.
 model::RecomputeModules find_modules(const Measurement& m) {
-  model::RecomputeModules modules = members_called(model::kRecomputeModules, m.recompute_modules);
+  model::RecomputeModules modules = members_called(model::kRecomputeModuleNames, m.recompute_modules);
   if (m.recompute == "selective" && m.recompute_modules.empty()) modules.add(model::RecomputeModule::kCoreAttention);
   return modules;
 }
@@ -189,7 +189,7 @@ Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& 
   model->job.flash_attention = uses_fused_attention(m, device) && model->job.parameter_bytes == 2;
   set_kernels(model->job, m, device);
   model->job.recompute_modules = find_modules(m);
-  model->job.offload_modules = members_called(model::kOffloadModules, m.offload_modules);
+  model->job.offload_modules = members_called(model::kOffloadModuleNames, m.offload_modules);
   model->job.dropout = !is_recent(device);
   model->job.wide_layers = {m.wide_first, m.wide_last};
   model::set_wide_layers(*model);

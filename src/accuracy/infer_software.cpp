@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "tangram/base/enum_names.hpp"
+
 #include "infer.hpp"
 #include "words.hpp"
 
@@ -57,12 +59,11 @@ bool overlaps_tensor_exchange(const Measurement& m, const cluster::GpuType& devi
 model::CudaGraphs find_graphs(const Measurement& m, const cluster::GpuType& device) {
   const GraphFacts& facts = m.graphs;
   const bool mlperf = names_any(m.source, {"mlperf"}) && device.vendor == "nvidia" && is_recent(device);
-  if (facts.captured_by.empty() && mlperf) return model::CudaGraphs::kStep;
-  if (facts.captured_by.empty() || facts.captured_by == "none") return model::CudaGraphs::kNone;
-  const auto captures = [&](std::string_view part) { return std::ranges::count(facts.scope, part) > 0; };
-  if (captures("layer")) return model::CudaGraphs::kBlocks;
-  if (facts.captured_by != "transformer_engine") return model::CudaGraphs::kStep;
-  return facts.scope.empty() || captures("attn") ? model::CudaGraphs::kBlocks : model::CudaGraphs::kNone;
+  if (facts.captured_by.empty() && mlperf) return model::kGraphOfStep;
+  if (facts.captured_by.empty() || facts.captured_by == "none") return model::kNoGraphs;
+  if (std::ranges::count(facts.scope, "layer") > 0) return model::kGraphsOfBlocks;
+  if (facts.captured_by != "transformer_engine") return model::kGraphOfStep;
+  return facts.scope.empty() ? model::kGraphsOfBlocks : members_called(model::kGraphModuleNames, facts.scope);
 }
 
 /// Trainers younger than FlashAttention-2, which they take from its authors' package or from PyTorch.
@@ -89,6 +90,13 @@ model::Fp8Recipe find_fp8_recipe(const Measurement& m) {
 bool keeps_narrow_parameters(const Measurement& m, const cluster::GpuType& device, model::Fp8Recipe recipe) {
   const bool narrow = follows_recipes(m, device) || names_any(m.source, {"mlperf training"});
   return narrow && recipe != model::Fp8Recipe::kBlockwise;
+}
+
+/// One kernel for the products of all experts: torch._grouped_mm in torchtitan, in prime-rl, which is made of it, and
+/// in GeodesicResearch's trainer (its nano30b-pretrain-perf-campaign), and what Primus-Turbo has (Primus, MoE training
+/// deep-dive).
+bool has_grouped_gemm(const Measurement& m) {
+  return names_any(software_of(m) + " " + m.dataset, {"geodesic", "torchtitan", "prime-rl", "turbo"});
 }
 
 model::ExpertDispatch find_dispatch(const ExpertFacts& facts) {
@@ -155,6 +163,7 @@ void set_kernels(model::Job& job, const Measurement& m, const cluster::GpuType& 
   job.cuda_graphs = find_graphs(m, device);
   job.overlap_tp = overlaps_tensor_exchange(m, device);
   job.overlap_gather = overlaps_gather(m, device);
+  job.grouped_gemm = has_grouped_gemm(m);
   job.expert_dispatch = find_dispatch(m.routing);
   job.context_exchange = find_context_exchange(m);
   job.overlap_experts = overlaps(m, "overlap_moe_expert_parallel_comm");

@@ -234,7 +234,7 @@ void restrict_to(const Runtime& runtime, model::Model& model) {
   if (!model::context_conflict(model).empty()) forbid(Rule::kContextKernels, allow.cp);
   forbid(Rule::kNoSelectiveRecompute, allow.recompute_selective);
   if (!allow.sp) forbid(Rule::kTpOnlyWithSp, allow.tp);
-  if (model.job.cuda_graphs == model::CudaGraphs::kBlocks) forbid(Rule::kRecomputeAlone, allow.recompute_full);
+  if (is_partial(model.job.cuda_graphs)) forbid(Rule::kRecomputeAlone, allow.recompute_full);
   if (overlaps_experts(model) && model::has_graphs_of_dense_layers(model)) {
     forbid(Rule::kOverlapInterleaved, allow.ep);
   }
@@ -259,8 +259,7 @@ bool bears_on(Rule rule, const model::Model& model, const cluster::IslandHierarc
     case Rule::kPowerOfTwoTp: return allow.tp;
     case Rule::kWholeEncoders: return model::encoder_blocks(model) > 0;
     case Rule::kRecomputeAlone:
-      return (allow.recompute_full &&
-              (model.job.cuda_graphs == model::CudaGraphs::kBlocks || overlaps_experts(model))) ||
+      return (allow.recompute_full && (is_partial(model.job.cuda_graphs) || overlaps_experts(model))) ||
              (allow.recompute_selective && !model::recompute_conflict(model).empty());
     case Rule::kOverlapInterleaved: return overlaps_experts(model);
     case Rule::kSameRecompute: return allow.recompute_full || allow.recompute_selective;

@@ -293,13 +293,28 @@ std::optional<DeviceRates> expert_rates(const model::BlockType& block, const mod
   return device_rates(device, wide);
 }
 
+/// All of what every token passes behind attention: a dense feed-forward part or shared experts.
+Passes feeding(const Context& c) {
+  const double columns = c.local.dense + c.local.shared;
+  Passes time;
+  if (columns > 0) time += dense_part(c, columns);
+  time += adapters(c, false);
+  time += dequantized_dense(c, columns);
+  return time;
+}
+
+Passes router(const Context& c) {
+  const double routes = c.block.feed_forward.experts;
+  Passes time = linear(c, c.local.rows, c.local.hidden, routes);
+  time += stream(c, c.local.rows * routes, 4, 4);  // fp32 softmax, top-k, balancing loss
+  return time;
+}
+
 /// Router, permutation, the experts' grouped products (Gale et al., MegaBlocks, arXiv 2211.15841), un-permutation.
 Passes experts(const Context& c) {
   const LocalBlock& l = c.local;
-  const double routes = c.block.feed_forward.experts;
   const double width = l.expert_input;
-  Passes time = linear(c, l.rows, l.hidden, routes);
-  time += stream(c, l.rows * routes, 4, 4);  // fp32 softmax, top-k, balancing loss
+  Passes time = router(c);
   if (c.block.feed_forward.latent_hidden > 0) {
     time += linear(c, l.rows, l.hidden, width);
     time += linear(c, l.rows, width, l.hidden);
@@ -399,10 +414,16 @@ Passes residual_stream(const Context& c) {
   return time;
 }
 
+/// The host reads how many tokens each expert got and issues its products; the device has nothing to do meanwhile.
+Passes issued_one_by_one(const Context& c, const model::Job& job) {
+  if (job.grouped_gemm) return {};
+  const double each = c.local.experts * c.rates.host_issue;
+  return {kExpertForward * each, kExpertBackward * each};
+}
+
 /// What the host lets a layer's experts take, forward.
 double expert_seconds(const Context& c, const Passes& routed, const model::Job& job) {
-  const double issued = c.local.experts * kExpertForward * c.rates.host_issue;
-  return host_bound(routed, c.rates, job.blocking_launches).forward + issued;
+  return host_bound(routed, c.rates, job.blocking_launches).forward + issued_one_by_one(c, job).forward;
 }
 
 /// Forward, of a dense feed-forward part or of shared experts.
@@ -510,15 +531,45 @@ void drop_backward(BlockTime& time) {
   time.selective_compute = time.unread = 0;
 }
 
+/// The parts of a block that graphs are captured of; each is issued by the host where no graph holds it.
+struct Modules {
+  Passes mixing;   ///< attention or a recurrence, with its norm and what is added behind it
+  Passes feeding;  ///< a dense feed-forward part or shared experts, likewise
+  Passes router;
+};
+
+/// Norms and additions of a block with two parts are taken to be half of each.
+Modules with_streams(Modules parts, const Passes& streams, const model::BlockType& block) {
+  const auto share = [&](int kernels) {
+    if (!block.mixes()) return 0;
+    return block.feeds_forward() ? (kernels + 1) / 2 : kernels;
+  };
+  parts.mixing.forward_kernels += share(streams.forward_kernels);
+  parts.mixing.backward_kernels += share(streams.backward_kernels);
+  parts.feeding.forward_kernels += streams.forward_kernels - share(streams.forward_kernels);
+  parts.feeding.backward_kernels += streams.backward_kernels - share(streams.backward_kernels);
+  return parts;
+}
+
+/// The same time with the kernels that graphs do not hold.
+Passes issued_kernels(Passes all, const Modules& parts, const model::BlockType& block,
+                      const model::CudaGraphs& graphs) {
+  const auto capture = [&](model::GraphModule module, const Passes& part) {
+    if (!graphs.has(module)) return;
+    all.forward_kernels -= part.forward_kernels;
+    all.backward_kernels -= part.backward_kernels;
+  };
+  capture(mixing_module(block), parts.mixing);
+  capture(feeding_module(block), parts.feeding);
+  capture(model::GraphModule::kRouter, parts.router);
+  return all;
+}
+
 /// A block's compute as long as the host lets it take.
-Passes host_bound_block(const Passes& rest, const Passes& routed, const Context& c, const model::Job& job) {
-  Passes issued = rest;
-  if (job.cuda_graphs == model::CudaGraphs::kBlocks) issued.forward_kernels = issued.backward_kernels = 0;
-  issued += routed;
+Passes host_bound_block(const Passes& device, const Modules& parts, const Context& c, const model::Job& job) {
+  const Passes issued = issued_kernels(device, parts, c.block, job.cuda_graphs);
   Passes all = host_bound(issued, c.rates, job.blocking_launches);
-  // The host reads how many tokens each expert got and issues its products; the device has nothing to do meanwhile.
-  all.forward += c.local.experts * kExpertForward * c.rates.host_issue;
-  all.backward += c.local.experts * kExpertBackward * c.rates.host_issue;
+  all += issued_one_by_one(c, job);
   return all;
 }
 
@@ -561,21 +612,22 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
                   job.fused_kernels,
                   job.context_exchange};
   BlockTime time;
-  time.compute += residual_stream(c);
-  MixerTime mixer = add_mixer(c, time.compute);
-  const double columns = c.local.dense + c.local.shared;
-  if (columns > 0) time.compute += dense_part(c, columns);
-  for (const bool of_attention : {true, false}) time.compute += adapters(c, of_attention);
-  time.compute += dequantized_dense(c, columns);
-  time.compute += dequantized_others(c);
-  const Passes routed = block.feed_forward.is_moe() ? experts(c) : Passes{};
-  const Passes rest = time.compute;
-  Passes device = rest;
-  device += routed;
-  time.compute = host_bound_block(rest, routed, c, job);
+  Modules parts;
+  MixerTime mixer = add_mixer(c, parts.mixing);
+  parts.mixing += adapters(c, true);
+  parts.mixing += dequantized_others(c);
+  parts.feeding = feeding(c);
+  const bool moe = block.feed_forward.is_moe();
+  if (moe) parts.router = router(c);
+  const Passes routed = moe ? experts(c) : Passes{};
+  const Passes streams = residual_stream(c);
+  Passes device = streams;
+  for (const Passes& part : {parts.mixing, parts.feeding, routed}) device += part;
+  time.compute = host_bound_block(device, with_streams(parts, streams, block), c, job);
 
-  const int regions = (block.mixes() ? 1 : 0) + (columns > 0 && !block.parallel_attention ? 1 : 0);
-  const ExpertExchange experts_exchange = block.feed_forward.is_moe() ? expert_exchange(c, job) : ExpertExchange{};
+  const int regions =
+      (block.mixes() ? 1 : 0) + (c.local.dense + c.local.shared > 0 && !block.parallel_attention ? 1 : 0);
+  const ExpertExchange experts_exchange = moe ? expert_exchange(c, job) : ExpertExchange{};
   const Passes travel = context_exchange(c);
   const Passes hidden_ring = hidden_exchange(c, travel,
                                              {mixer.core.forward + time.compute.forward - device.forward,

@@ -9,11 +9,26 @@ namespace {
 
 constexpr double kStateBytes = 4;  // states between chunks, scores and scalars of heads are fp32
 
+/// What kernels of recurrences, which are written in Triton, reach of the rates of products and copies.
+struct Shares {
+  double forward;
+  double backward;
+};
+
+/// Fitted to published times of kernels alone (configs/measurements/kernels/recurrences.json): Mamba-2's on H100 take
+/// 2.0 times as long as at full rates, gated delta rules' on B200 1.9 times forward and 2.7 times backward. Mamba-2's
+/// backward: forward and backward, with the convolution, 2.14 ms of a layer in training on GH200 (GeodesicResearch's
+/// nano30b-pretrain-perf-campaign, E-036).
+constexpr Shares kMamba2{0.5, 0.47}, kGatedDelta{0.53, 0.375};
+
 /// The kernels of a recurrence. Products are of one chunk, with their number in its heads or groups.
 class ChunkKernels {
  public:
   ChunkKernels(const LocalRecurrence& local, double element, const DeviceRates& device)
-      : local_(local), element_(element), device_(device) {}
+      : local_(local),
+        shares_(local.kind == model::RecurrenceKind::kMamba2 ? kMamba2 : kGatedDelta),
+        element_(element),
+        device_(device) {}
 
   [[nodiscard]] Passes mamba2() {
     const LocalRecurrence& l = local_;
@@ -25,7 +40,6 @@ class ChunkKernels {
     once({{l.chunk, l.head_dim, l.chunk, l.heads}, {l.chunk, l.head_dim, l.key_dim, l.heads}},
          keys() + 2 * values() + scores + all_states);
     scalars();
-    stream(element_ * l.scanned * convolved(), 2, 5);  // convolution: x, y; x, dy, dx, and forward again
     return time_;
   }
 
@@ -44,7 +58,17 @@ class ChunkKernels {
           {l.chunk, l.head_dim, l.key_dim, l.heads}},
          2 * keys() + 2 * values() + element_ * states());
     scalars();
-    stream(element_ * l.scanned * convolved(), 2, 3);
+    return time_;
+  }
+
+  /// The convolution in front, and of delta rules the norms of keys and queries.
+  [[nodiscard]] Passes in_front() {
+    const double convolution = element_ * local_.scanned * convolved();
+    if (local_.kind == model::RecurrenceKind::kMamba2) {
+      stream(convolution, 2, 5);  // x, y; x, dy, dx, and forward again
+      return time_;
+    }
+    stream(convolution, 2, 3);
     stream(2 * keys(), 2, 3);
     return time_;
   }
@@ -56,23 +80,24 @@ class ChunkKernels {
   [[nodiscard]] double values() const { return element_ * local_.scanned * local_.heads * local_.head_dim; }
   [[nodiscard]] double convolved() const { return local_.heads * local_.head_dim + 2 * local_.groups * local_.key_dim; }
 
+  /// At full rates.
   [[nodiscard]] double seconds(std::initializer_list<Gemm> products, double bytes) const {
     double multiplied = 0;
     for (Gemm product : products) {
       product.count *= chunks();
       multiplied += gemm_seconds(product, 0, 0, device_.attention, device_) - device_.launch;
     }
-    return std::max(multiplied, bytes / device_.memory) + device_.launch;
+    return std::max(multiplied, bytes / device_.memory);
   }
-  void once(std::initializer_list<Gemm> products, double bytes) {
-    const double forward = seconds(products, bytes);
-    time_ += {forward, 2 * forward, 1, 2};
+  /// `backward`: kernels as long as the forward one.
+  void add(std::initializer_list<Gemm> products, double bytes, int backward) {
+    const double full = seconds(products, bytes);
+    time_ +=
+        {full / shares_.forward + device_.launch, backward * (full / shares_.backward + device_.launch), 1, backward};
   }
+  void once(std::initializer_list<Gemm> products, double bytes) { add(products, bytes, 2); }
   /// Backward needs what it gives.
-  void again(std::initializer_list<Gemm> products, double bytes) {
-    const double forward = seconds(products, bytes);
-    time_ += {forward, 3 * forward, 1, 3};
-  }
+  void again(std::initializer_list<Gemm> products, double bytes) { add(products, bytes, 3); }
   void stream(double bytes, double forward, double backward) {
     time_ += {streaming_seconds(forward * bytes, device_), streaming_seconds(backward * bytes, device_), 1, 1};
   }
@@ -80,6 +105,7 @@ class ChunkKernels {
   void scalars() { stream(kStateBytes * local_.scanned * local_.heads, 2, 3); }
 
   const LocalRecurrence& local_;
+  Shares shares_;
   double element_;
   const DeviceRates& device_;
   Passes time_;
@@ -107,9 +133,14 @@ LocalRecurrence local_recurrence(const model::BlockType& block, const Degrees& d
   return local;
 }
 
-Passes recurrence_seconds(const LocalRecurrence& local, double element, const DeviceRates& device) {
+Passes scan_seconds(const LocalRecurrence& local, double element, const DeviceRates& device) {
   ChunkKernels kernels(local, element, device);
-  Passes time = local.kind == model::RecurrenceKind::kMamba2 ? kernels.mamba2() : kernels.gated_delta();
+  return local.kind == model::RecurrenceKind::kMamba2 ? kernels.mamba2() : kernels.gated_delta();
+}
+
+Passes recurrence_seconds(const LocalRecurrence& local, double element, const DeviceRates& device) {
+  Passes time = scan_seconds(local, element, device);
+  time += ChunkKernels(local, element, device).in_front();
   constexpr double kGatedNormForward = 3,
                    kGatedNormBackward = 5;  // values, gate -> product; those and d -> two gradients
   const double values = element * local.tokens * local.inner;

@@ -222,24 +222,25 @@ void add_offload(const plan::LaunchPlan& plan, List& list) {
       .values("offload-modules", std::vector<std::string>(names.begin(), names.end()));
 }
 
-/// Which modules of layers graphs of blocks replay: all but routed experts, whose shapes depend on the routing.
-std::vector<std::string> captured_modules(const model::Model& model) {
-  std::vector<std::string> modules{"attn"};
-  if (type_of(model, false) != nullptr) modules.emplace_back("mlp");
-  if (model.has_experts()) modules.insert(modules.end(), {"moe_router", "moe_preprocess"});
+/// What prepares the dispatch is captured with the router.
+std::vector<std::string> graph_modules(const model::Model& model) {
+  const model::CudaGraphs captured = model::captured_modules(model);
+  std::vector<std::string> modules;
+  for (const auto& [name, module] : model::kGraphModuleNames) {
+    if (!captured.has(module)) continue;
+    modules.emplace_back(name);
+    if (module == model::GraphModule::kRouter) modules.emplace_back("moe_preprocess");
+  }
   return modules;
 }
 
 void add_cuda_graphs(const model::Model& model, List& list) {
-  switch (model.job.cuda_graphs) {
-    case model::CudaGraphs::kNone: break;
-    case model::CudaGraphs::kBlocks:
-      list.value("cuda-graph-impl", "transformer_engine").values("cuda-graph-modules", captured_modules(model));
-      break;
-    case model::CudaGraphs::kStep:
-      list.value("cuda-graph-impl", "full_iteration").flag("no-check-for-nan-in-loss-and-grad");
-      break;
+  if (model.job.cuda_graphs == model::kGraphOfStep) {
+    list.value("cuda-graph-impl", "full_iteration").flag("no-check-for-nan-in-loss-and-grad");
+    return;
   }
+  const std::vector<std::string> modules = graph_modules(model);
+  if (!modules.empty()) list.value("cuda-graph-impl", "transformer_engine").values("cuda-graph-modules", modules);
 }
 
 std::string_view context_exchange_name(model::ContextExchange exchange) {

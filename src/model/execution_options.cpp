@@ -77,7 +77,7 @@ std::string option_hint(std::string_view word) {
 
 std::string value_of(ExecutionOption option, const Job& job) {
   switch (option) {
-    case ExecutionOption::kCudaGraphs: return std::string(to_string(job.cuda_graphs));
+    case ExecutionOption::kCudaGraphs: return to_string(job.cuda_graphs);
     case ExecutionOption::kExpertDispatch: return std::string(to_string(job.expert_dispatch));
     case ExecutionOption::kExpertOverlap: return std::string(text_of(job.overlap_experts));
     case ExecutionOption::kGatherOverlap: return std::string(text_of(job.overlap_gather));

@@ -22,11 +22,11 @@ bool is_part_of(OffloadModule module, const BlockType& block) {
 
 }  // namespace
 
-std::vector<std::string_view> names_of(const OffloadModules& modules) { return names_in(kOffloadModules, modules); }
+std::vector<std::string_view> names_of(const OffloadModules& modules) { return names_in(kOffloadModuleNames, modules); }
 
 OffloadModules offloaded_modules(const BlockType& block, const Job& job) {
   OffloadModules own;
-  for (const auto& [_, module] : kOffloadModules) {
+  for (const auto& [_, module] : kOffloadModuleNames) {
     if (job.offload_modules.has(module) && is_part_of(module, block)) own.add(module);
   }
   return own;
@@ -47,7 +47,7 @@ std::string_view offload_conflict(const Model& model) {
     return "offload_modules has attn_proj, which needs core_attn beside it";
   }
   const bool norms = moved.has(kAttentionNorm) || moved.has(kFeedForwardNorm);
-  if (norms && model.job.cuda_graphs != CudaGraphs::kNone) {
+  if (norms && !model.job.cuda_graphs.empty()) {
     return "offload_modules has norms, whose inputs cross the ends of CUDA graphs";
   }
   return "";

@@ -77,18 +77,19 @@ E read_named(io::ObjectReader& reader, std::string_view key, E usual, Others... 
   return reader.choice_or<E>(key, usual, {{to_string(usual), usual}, {to_string(others), others}...});
 }
 
+/// `known`: words beside those of `names`.
 template <class Names>
-std::string module_hint(std::string_view name, const Names& names) {
-  std::vector<std::string> known;
+std::string module_hint(std::string_view name, const Names& names, std::vector<std::string> known) {
   for (const auto& [module, _] : names) known.emplace_back(module);
   if (const auto near = closest(name, known)) return fmt::format("did you mean \"{}\"?", *near);
   return fmt::format("known modules: {}", fmt::join(known, ", "));
 }
 
-/// A list of modules, which are called as `names` has them.
+/// A list of modules, which are called as `names` has them; `others`: what the key may say instead.
 template <class Module, std::size_t N>
 EnumSet<Module> read_modules(io::ObjectReader& reader, std::string_view key,
-                             const std::array<std::pair<std::string_view, Module>, N>& names) {
+                             const std::array<std::pair<std::string_view, Module>, N>& names,
+                             const std::vector<std::string>& others = {}) {
   EnumSet<Module> out;
   for (const std::string& name : reader.strings_if(key)) {
     const auto found = std::ranges::find(names, name, [](const auto& row) { return row.first; });
@@ -96,9 +97,21 @@ EnumSet<Module> read_modules(io::ObjectReader& reader, std::string_view key,
       out.add(found->second);
       continue;
     }
-    report_item(reader, key, name, fmt::format("unknown module \"{}\"", name), module_hint(name, names));
+    report_item(reader, key, name, fmt::format("unknown module \"{}\"", name), module_hint(name, names, others));
   }
   return out;
+}
+
+/// A name of several, or a list of modules.
+CudaGraphs read_cuda_graphs(io::ObjectReader& reader) {
+  constexpr std::string_view kKey = "cuda_graphs";
+  const std::vector<std::string> words = reader.strings_if(kKey);
+  std::vector<std::string> names;
+  for (const auto& [name, graphs] : kNamedGraphs) {
+    if (words.size() == 1 && words.front() == name) return graphs;
+    names.emplace_back(name);
+  }
+  return read_modules(reader, kKey, kGraphModuleNames, names);
 }
 
 std::vector<LengthCount> read_lengths(io::ObjectReader& packing) {
@@ -233,15 +246,6 @@ std::string_view to_string(ContextExchange exchange) {
   return "ring";
 }
 
-std::string_view to_string(CudaGraphs graphs) {
-  switch (graphs) {
-    case CudaGraphs::kNone: break;
-    case CudaGraphs::kBlocks: return "blocks";
-    case CudaGraphs::kStep: return "step";
-  }
-  return "none";
-}
-
 std::string_view to_string(Fp8Recipe recipe) {
   switch (recipe) {
     case Fp8Recipe::kDelayed: break;
@@ -291,7 +295,8 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   job.fused_kernels = reader.boolean_or("fused_kernels", job.fused_kernels);
   job.in_place_loss = reader.boolean_or("in_place_loss", job.in_place_loss);
   job.fused_loss = reader.boolean_or("fused_loss", job.fused_loss);
-  job.cuda_graphs = read_named(reader, "cuda_graphs", CudaGraphs::kNone, CudaGraphs::kBlocks, CudaGraphs::kStep);
+  job.cuda_graphs = read_cuda_graphs(reader);
+  job.grouped_gemm = reader.boolean_or("grouped_gemm", job.grouped_gemm);
   job.expert_dispatch = read_named(reader, "expert_dispatch", ExpertDispatch::kAllToAll, ExpertDispatch::kDeepEp,
                                    ExpertDispatch::kHybridEp);
   job.context_exchange = read_named(reader, "context_exchange", ContextExchange::kRing, ContextExchange::kAllGather,
@@ -299,8 +304,8 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   job.overlap_experts = reader.boolean_or("overlap_expert_communication", job.overlap_experts);
   job.routing_imbalance =
       reader.number_or("routing_imbalance", job.routing_imbalance, io::number_limit("routing_imbalance"));
-  job.recompute_modules = read_modules(reader, "recompute_modules", kRecomputeModules);
-  job.offload_modules = read_modules(reader, "offload_modules", kOffloadModules);
+  job.recompute_modules = read_modules(reader, "recompute_modules", kRecomputeModuleNames);
+  job.offload_modules = read_modules(reader, "offload_modules", kOffloadModuleNames);
   job.packing = read_packing(reader);
   job.dropout = reader.boolean_or("dropout", job.dropout);
   job.overlap_gather = reader.boolean_or("overlap_parameter_gather", job.overlap_gather);

@@ -25,7 +25,9 @@ bool is_part_of(RecomputeModule module, const BlockType& block) {
 
 }  // namespace
 
-std::vector<std::string_view> names_of(const RecomputeModules& modules) { return names_in(kRecomputeModules, modules); }
+std::vector<std::string_view> names_of(const RecomputeModules& modules) {
+  return names_in(kRecomputeModuleNames, modules);
+}
 
 RecomputeModules recomputed_modules(const Job& job) {
   if (!job.recompute_modules.empty()) return job.recompute_modules;
@@ -36,7 +38,7 @@ RecomputeModules recomputed_modules(const Job& job) {
 RecomputeModules recomputed_modules(const BlockType& block, const Job& job) {
   const RecomputeModules all = recomputed_modules(job);
   RecomputeModules own;
-  for (const auto& [name, module] : kRecomputeModules) {
+  for (const auto& [name, module] : kRecomputeModuleNames) {
     if (all.has(module) && is_part_of(module, block)) own.add(module);
   }
   return own;
@@ -49,32 +51,32 @@ RecomputeModules recomputed_modules(const Model& model) {
 }
 
 // TransformerConfig.__post_init__ (megatron/core/transformer/transformer_config.py, 2026-08): a module that graphs hold
-// part of is not recomputed, and one that they hold all of only where it draws no random numbers. Graphs of blocks hold
-// attention, dense feed-forwards and routers.
+// part of is not recomputed, and one that they hold all of only where it draws no random numbers.
 std::string_view recompute_conflict(const Model& model) {
   const Job& job = model.job;
   const RecomputeModules again = recomputed_modules(model);
-  const bool graphs = job.cuda_graphs != CudaGraphs::kNone;
+  const CudaGraphs& graphs = job.cuda_graphs;
   if (again.has(RecomputeModule::kExperts)) {
     const OffloadModules moved = offloaded_modules(model);
     if (moved.has(OffloadModule::kExpertInput) || moved.has(OffloadModule::kExpertActivation)) {
       return "recompute_modules has moe, of which offload_modules has a part";
     }
     if (job.overlap_experts) return "recompute_modules has moe, whose exchanges run beside passes";
-    if (job.cuda_graphs == CudaGraphs::kBlocks) return "recompute_modules has moe, whose router is in graphs of blocks";
+    if (is_partial(graphs) && graphs.has(GraphModule::kRouter)) {
+      return "recompute_modules has moe, whose router is in graphs of blocks";
+    }
   }
-  if (graphs && job.dropout && again.has(RecomputeModule::kCoreAttention)) {
+  if (graphs.has(GraphModule::kAttention) && job.dropout && again.has(RecomputeModule::kCoreAttention)) {
     return "recompute_modules has core_attn, whose dropout is in CUDA graphs";
   }
-  if (graphs && job.dropout && again.has(RecomputeModule::kFeedForward)) {
+  if (graphs.has(GraphModule::kFeedForward) && job.dropout && again.has(RecomputeModule::kFeedForward)) {
     return "recompute_modules has mlp, whose dropout is in CUDA graphs";
   }
   return "";
 }
 
 bool has_graphs_of_dense_layers(const Model& model) {
-  const auto is_dense = [](const BlockType& type) { return !type.feed_forward.is_moe(); };
-  return model.job.cuda_graphs == CudaGraphs::kBlocks && std::ranges::any_of(model.types, is_dense);
+  return is_partial(model.job.cuda_graphs) && captured_modules(model).has(GraphModule::kFeedForward);
 }
 
 }  // namespace tangram::model

@@ -125,6 +125,11 @@ ordered_json adapters_json(const Adapters& adapters) {
   return out;
 }
 
+ordered_json graphs_json(const CudaGraphs& graphs) {
+  const std::vector<std::string_view> names = names_of(graphs);
+  return names.size() == 1 ? ordered_json(names.front()) : ordered_json(names);
+}
+
 ordered_json packing_json(const Packing& packing) {
   ordered_json out;
   if (packing.mean > 0) out["mean_length"] = packing.mean;
@@ -246,7 +251,8 @@ ordered_json training_json(const Job& job) {
   if (job.fused_kernels) out["fused_kernels"] = true;
   if (job.in_place_loss) out["in_place_loss"] = true;
   if (job.fused_loss) out["fused_loss"] = true;
-  if (job.cuda_graphs != CudaGraphs::kNone) out["cuda_graphs"] = to_string(job.cuda_graphs);
+  if (!job.cuda_graphs.empty()) out["cuda_graphs"] = graphs_json(job.cuda_graphs);
+  if (job.grouped_gemm) out["grouped_gemm"] = true;
   if (job.expert_dispatch != ExpertDispatch::kAllToAll) out["expert_dispatch"] = to_string(job.expert_dispatch);
   if (job.context_exchange != ContextExchange::kRing) out["context_exchange"] = to_string(job.context_exchange);
   if (job.overlap_experts) out["overlap_expert_communication"] = true;

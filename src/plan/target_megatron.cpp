@@ -56,7 +56,7 @@ void refuse_wide_layers(Rules& rules, const LaunchPlan& plan) {
 void refuse_megatron_stages(Rules& rules, const LaunchPlan& plan, const std::vector<const Stage*>& stages) {
   const model::Job& job = plan.model.job;
   const auto recomputes_layers = [](const Stage& s) { return policy_of(s).recompute == cost::RecomputeMode::kFull; };
-  if (job.cuda_graphs == model::CudaGraphs::kBlocks) {
+  if (is_partial(job.cuda_graphs)) {
     rules.none(stages, recomputes_layers, "MLM_CUDA_GRAPHS_RECOMPUTE",
                "whole layers are recomputed with graphs of a step only, not of blocks");
   }
@@ -108,7 +108,7 @@ void refuse_megatron_options(Rules& rules, const model::Model& model) {
   }
   if (!model.has_experts()) return;
   refuse_wide_experts(rules, job, "MLM");
-  if (job.cuda_graphs == model::CudaGraphs::kStep) {
+  if (job.cuda_graphs == model::kGraphOfStep) {
     rules.refuse("MLM_CUDA_GRAPHS_EXPERTS", {},
                  "a graph of a whole step needs experts whose tokens are padded to a capacity: cuda_graphs is blocks");
   }

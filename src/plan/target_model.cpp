@@ -57,7 +57,7 @@ void refuse_wide_experts(Rules& rules, const model::Job& job, const std::string&
 void refuse_options(Rules& rules, const model::Model& model, const runtime::ExecutionOptions& has,
                     const std::string& prefix) {
   const model::Job& job = model.job;
-  if (job.cuda_graphs != model::CudaGraphs::kNone && !has.cuda_graphs) {
+  if (!job.cuda_graphs.empty() && !has.cuda_graphs) {
     rules.refuse(prefix + "_CUDA_GRAPHS", {}, "the host issues kernels one by one: cuda_graphs is none");
   }
   if (job.overlap_gather && !has.gather_overlap) {

@@ -42,15 +42,13 @@ struct JobOption {
 auto job_options() {
   using model::AttentionKernel;
   using model::ContextExchange;
-  using model::CudaGraphs;
   using model::ExpertDispatch;
   return std::array{
       JobOption{"attention_kernel", to_string(AttentionKernel::kNative),
                 [](model::Job& j) { j.attention_kernel = AttentionKernel::kNative; }},
       JobOption{"fused_kernels", "true", [](model::Job& j) { j.fused_kernels = true; }},
-      JobOption{"cuda_graphs", to_string(CudaGraphs::kBlocks),
-                [](model::Job& j) { j.cuda_graphs = CudaGraphs::kBlocks; }},
-      JobOption{"cuda_graphs", to_string(CudaGraphs::kStep), [](model::Job& j) { j.cuda_graphs = CudaGraphs::kStep; }},
+      JobOption{"cuda_graphs", "blocks", [](model::Job& j) { j.cuda_graphs = model::kGraphsOfBlocks; }},
+      JobOption{"cuda_graphs", "step", [](model::Job& j) { j.cuda_graphs = model::kGraphOfStep; }},
       JobOption{"expert_dispatch", to_string(ExpertDispatch::kDeepEp),
                 [](model::Job& j) { j.expert_dispatch = ExpertDispatch::kDeepEp; }},
       JobOption{"context_exchange", to_string(ContextExchange::kRing),

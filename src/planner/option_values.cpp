@@ -26,7 +26,7 @@ RecomputeModules without_parts(RecomputeModules modules) {
 /// One module more or less, of those that the model has, or all.
 std::vector<Job> with_other_modules(const model::Model& model) {
   RecomputeModules all;
-  for (const auto& [_, module] : model::kRecomputeModules) all.add(module);
+  for (const auto& [_, module] : model::kRecomputeModuleNames) all.add(module);
   const RecomputeModules known = modules_of(model, all);
   const RecomputeModules now = model::recomputed_modules(model);
   const RecomputeModules usual = modules_of(model, {});
@@ -37,7 +37,7 @@ std::vector<Job> with_other_modules(const model::Model& model) {
     job.recompute_modules = modules == usual ? RecomputeModules{} : modules;
     if (std::ranges::find(jobs, job) == jobs.end()) jobs.push_back(std::move(job));
   };
-  for (const auto& [_, module] : model::kRecomputeModules) {
+  for (const auto& [_, module] : model::kRecomputeModuleNames) {
     if (known.has(module)) add(without_parts(now.has(module) ? now.without(module) : now.with({module})));
   }
   add(without_parts(known));
@@ -74,7 +74,7 @@ std::vector<Job> with_other_values(const model::Model& model, ExecutionOption op
   };
   switch (option) {
     case ExecutionOption::kCudaGraphs:
-      add(&Job::cuda_graphs, model::CudaGraphs::kNone, model::CudaGraphs::kBlocks, model::CudaGraphs::kStep);
+      add(&Job::cuda_graphs, model::kNoGraphs, model::kGraphsOfBlocks, model::kGraphOfStep);
       break;
     case ExecutionOption::kExpertDispatch:
       add(&Job::expert_dispatch, model::ExpertDispatch::kAllToAll, model::ExpertDispatch::kDeepEp);
@@ -118,7 +118,7 @@ bool is_of_memory(ExecutionOption option) {
 std::string_view needed_for(ExecutionOption option, const Job& job) {
   switch (option) {
     case ExecutionOption::kCudaGraphs:
-      return job.cuda_graphs == model::CudaGraphs::kStep ? "training without checks for NaN" : "Transformer Engine";
+      return is_partial(job.cuda_graphs) ? "Transformer Engine" : "training without checks for NaN";
     case ExecutionOption::kExpertDispatch: return "DeepEP";
     case ExecutionOption::kExpertOverlap: return "PyTorch 2.6";
     case ExecutionOption::kTensorOverlap: return "Transformer Engine";

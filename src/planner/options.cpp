@@ -241,7 +241,7 @@ class OptionChooser {
   [[nodiscard]] bool may_be_better(Job job, const cluster::Fleet& fleet) const {
     const bool experts = model_.has_experts();
     if (is_free(ExecutionOption::kCudaGraphs)) {
-      job.cuda_graphs = experts ? model::CudaGraphs::kBlocks : model::CudaGraphs::kStep;
+      job.cuda_graphs = experts ? model::kGraphsOfBlocks : model::kGraphOfStep;
     }
     if (is_free(ExecutionOption::kExpertDispatch)) job.expert_dispatch = model::ExpertDispatch::kDeepEp;
     if (is_free(ExecutionOption::kGatherOverlap)) job.overlap_gather = true;

@@ -375,7 +375,7 @@ TEST_CASE("modules that are offloaded never keep more, and never run faster") {
     const MemoryPolicy policy = draw_policy();
     d.model.job.offload_modules = {};
     StageCost before = stage_cost(units_of(d), d.slice, policy);
-    for (const auto& [_, module] : model::kOffloadModules) {
+    for (const auto& [_, module] : model::kOffloadModuleNames) {
       d.model.job.offload_modules.add(module);
       const StageCost after = stage_cost(units_of(d), d.slice, policy);
       RC_ASSERT(after.activation <= before.activation);

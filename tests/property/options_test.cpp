@@ -83,7 +83,7 @@ PlanOptions options_of_search() {
 /// The model with each set of modules that selective recompute may work out again.
 std::vector<model::Model> with_modules(const model::Model& model) {
   std::vector<model::Model> models;
-  for (std::uint32_t bits = 1; bits < 1U << model::kRecomputeModules.size(); ++bits) {
+  for (std::uint32_t bits = 1; bits < 1U << model::kRecomputeModuleNames.size(); ++bits) {
     model::Model other = model;
     other.job.recompute_modules.bits = bits;
     if (model::recomputed_modules(other) != other.job.recompute_modules) continue;  // of what the model has not
@@ -111,7 +111,7 @@ std::vector<model::Model> all_combinations(model::Model model) {
   using model::CudaGraphs;
   using model::Job;
   std::vector<model::Model> models = with_modules(model);
-  models = with_values(models, &Job::cuda_graphs, {CudaGraphs::kNone, CudaGraphs::kBlocks, CudaGraphs::kStep});
+  models = with_values(models, &Job::cuda_graphs, {model::kNoGraphs, model::kGraphsOfBlocks, model::kGraphOfStep});
   // What is hidden beside passes takes nothing from them: none or all of it.
   if (experts) models = with_values(models, &Job::overlap_experts, {false, true});
   models = with_values(models, &Job::overlap_gather, {false, true});

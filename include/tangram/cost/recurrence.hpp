@@ -19,9 +19,10 @@
 //     states                V - W S, K^T of it        H (c x P x N), H (N x P x c)                 K + L + 2 V + e S
 //     outputs               Q K^T V + Q S             H (c x c x N), H (c x P x c), H (c x P x N)  2 K + 2 V + e S
 //
-// A kernel takes the longer of its products, in 16 bits at the rate of large ones with tiles and waves as compute.hpp
-// has them, and its bytes; that states of the delta rule come one after the other is not charged. Backward works states
-// out again and has two products for each of forward, with twice the bytes. Around them stream the convolution (with
+// A kernel takes the longer of its products, in 16 bits with tiles and waves as compute.hpp has them, and its bytes, at
+// the shares of the rates of large products and copies that Triton's kernels reach; that states of the delta rule come
+// one after the other is not charged. Backward works states out again and has two products for each of forward, with
+// twice the bytes. Around them stream the convolution (with
 // Mamba-2 it runs again in backward), the scalars of a head, the norms of keys and queries of the delta rule, and the
 // gated norm. The FLOPs that MFU counts do not depend on chunks: model/recurrence.hpp has them.
 //
@@ -60,6 +61,9 @@ struct LocalRecurrence {
 /// Of a block that has one.
 [[nodiscard]] LocalRecurrence local_recurrence(const model::BlockType& block, const Degrees& degrees,
                                                double samples_per_replica);
+
+/// The kernels of the chunks alone: neither the convolution and norms in front of them nor the norm behind.
+[[nodiscard]] Passes scan_seconds(const LocalRecurrence& local, double element, const DeviceRates& device);
 
 /// Everything between the two projections, exchanges aside. `element`: bytes of an activation.
 [[nodiscard]] Passes recurrence_seconds(const LocalRecurrence& local, double element, const DeviceRates& device);

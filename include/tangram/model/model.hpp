@@ -13,6 +13,7 @@
 #include "tangram/base/expected.hpp"
 #include "tangram/base/units.hpp"
 #include "tangram/model/adapters.hpp"
+#include "tangram/model/cuda_graphs.hpp"
 #include "tangram/model/execution_options.hpp"
 #include "tangram/model/modules.hpp"
 #include "tangram/model/offload_modules.hpp"
@@ -205,18 +206,10 @@ enum class Fp8Recipe {
   kMxfp8,       ///< one of 32 values
 };
 
-/// Which kernels a captured CUDA graph replays, so that the host does not issue them one by one.
-enum class CudaGraphs {
-  kNone,
-  kBlocks,  ///< those of blocks but for routed experts, whose shapes depend on the routing
-  kStep,    ///< all of an iteration
-};
-
 /// As model files have them.
 [[nodiscard]] std::string_view to_string(AttentionKernel kernel);
 [[nodiscard]] std::string_view to_string(ExpertDispatch dispatch);
 [[nodiscard]] std::string_view to_string(ContextExchange exchange);
-[[nodiscard]] std::string_view to_string(CudaGraphs graphs);
 [[nodiscard]] std::string_view to_string(Fp8Recipe recipe);
 
 /// Layers of the language model that compute in 16 bits under fp8 and fp4: so many from either end.
@@ -247,7 +240,8 @@ struct Job {
       false;  ///< operators that move memory run as kernels written for them; see cluster::FusedKernels
   bool in_place_loss = false;  ///< one copy of the logits in fp32 becomes softmax and gradient, as Megatron-LM's does
   bool fused_loss = false;     ///< logits become their gradient in one kernel, without copies in fp32
-  CudaGraphs cuda_graphs = CudaGraphs::kNone;
+  CudaGraphs cuda_graphs;
+  bool grouped_gemm = false;  ///< one kernel has the products of all local experts; else the host issues each expert's
   ExpertDispatch expert_dispatch = ExpertDispatch::kAllToAll;
   ContextExchange context_exchange = ContextExchange::kRing;
   bool overlap_experts = false;  ///< dispatch and combine run beside the passes of another microbatch

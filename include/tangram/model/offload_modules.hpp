@@ -24,7 +24,7 @@ enum class OffloadModule : std::uint8_t {
 };
 
 /// With the names of Megatron-Core.
-inline constexpr std::array<std::pair<std::string_view, OffloadModule>, 7> kOffloadModules{{
+inline constexpr std::array<std::pair<std::string_view, OffloadModule>, 7> kOffloadModuleNames{{
     {"attn_norm", OffloadModule::kAttentionNorm},
     {"qkv_linear", OffloadModule::kQueryKeyValue},
     {"core_attn", OffloadModule::kCoreAttention},
@@ -36,7 +36,7 @@ inline constexpr std::array<std::pair<std::string_view, OffloadModule>, 7> kOffl
 
 using OffloadModules = EnumSet<OffloadModule>;
 
-/// In the order of kOffloadModules.
+/// In the order of kOffloadModuleNames.
 [[nodiscard]] std::vector<std::string_view> names_of(const OffloadModules& modules);
 
 struct BlockType;

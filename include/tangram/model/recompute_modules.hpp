@@ -24,7 +24,7 @@ enum class RecomputeModule : std::uint8_t {
 };
 
 /// With the names of Megatron-Core.
-inline constexpr std::array<std::pair<std::string_view, RecomputeModule>, 7> kRecomputeModules{{
+inline constexpr std::array<std::pair<std::string_view, RecomputeModule>, 7> kRecomputeModuleNames{{
     {"core_attn", RecomputeModule::kCoreAttention},
     {"layernorm", RecomputeModule::kNorms},
     {"mla_up_proj", RecomputeModule::kLatentUp},
@@ -36,7 +36,7 @@ inline constexpr std::array<std::pair<std::string_view, RecomputeModule>, 7> kRe
 
 using RecomputeModules = EnumSet<RecomputeModule>;
 
-/// In the order of kRecomputeModules.
+/// In the order of kRecomputeModuleNames.
 [[nodiscard]] std::vector<std::string_view> names_of(const RecomputeModules& modules);
 
 struct BlockType;

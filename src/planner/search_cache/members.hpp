@@ -148,6 +148,11 @@ auto members(S& s) {
   return std::tie(s.bits);
 }
 
+template <Of<model::CudaGraphs> S>
+auto members(S& s) {
+  return std::tie(s.bits);
+}
+
 template <Of<model::RecomputeModules> S>
 auto members(S& s) {
   return std::tie(s.bits);
@@ -185,13 +190,13 @@ auto members(S& s) {
 template <Of<model::Job> S>
 auto members(S& s) {
   auto& [sequence, batch, precision, recipe, narrow_parameters, narrow_inputs, wide_experts, wide_layers, parameter,
-         gradient, flash, kernel, fused_kernels, in_place_loss, fused_loss, graphs, dispatch, context, overlap_experts,
-         imbalance, dropout, gather, overlap, fused, blocking, modules, offloaded, packing, optimizer, loss, allow,
-         microbatch, group, free] = s;
+         gradient, flash, kernel, fused_kernels, in_place_loss, fused_loss, graphs, grouped_gemm, dispatch, context,
+         overlap_experts, imbalance, dropout, gather, overlap, fused, blocking, modules, offloaded, packing, optimizer,
+         loss, allow, microbatch, group, free] = s;
   return std::tie(sequence, batch, precision, recipe, narrow_parameters, narrow_inputs, wide_experts, wide_layers,
-                  parameter, gradient, flash, kernel, fused_kernels, in_place_loss, fused_loss, graphs, dispatch,
-                  context, overlap_experts, imbalance, dropout, gather, overlap, fused, blocking, modules, offloaded,
-                  packing, optimizer, loss, allow, microbatch, group, free);
+                  parameter, gradient, flash, kernel, fused_kernels, in_place_loss, fused_loss, graphs, grouped_gemm,
+                  dispatch, context, overlap_experts, imbalance, dropout, gather, overlap, fused, blocking, modules,
+                  offloaded, packing, optimizer, loss, allow, microbatch, group, free);
 }
 
 template <Of<model::Model> S>

@@ -283,15 +283,27 @@ TEST_CASE("CUDA graphs capture what is printed") {
     m.graphs = {by, std::move(scope)};
     return find_model(m, device("H100"))->job.cuda_graphs;
   };
-  CHECK(graphs("", {}) == model::CudaGraphs::kNone);
-  CHECK(graphs("none", {"full_iteration"}) == model::CudaGraphs::kNone);
-  CHECK(graphs("transformer_engine", {"attn", "moe_router"}) == model::CudaGraphs::kBlocks);
-  CHECK(graphs("transformer_engine", {}) == model::CudaGraphs::kBlocks);
-  CHECK(graphs("transformer_engine", {"moe_router"}) == model::CudaGraphs::kNone);
-  CHECK(graphs("local", {"full_iteration"}) == model::CudaGraphs::kStep);
-  CHECK(graphs("local", {"layer"}) == model::CudaGraphs::kBlocks);
+  CHECK(graphs("", {}) == model::kNoGraphs);
+  CHECK(graphs("none", {"full_iteration"}) == model::kNoGraphs);
+  using enum model::GraphModule;
+  CHECK(graphs("transformer_engine", {"attn", "moe_router", "moe_preprocess"}) ==
+        model::CudaGraphs{kAttention, kRouter});
+  CHECK(graphs("transformer_engine", {"mamba"}) == model::CudaGraphs{kRecurrence});
+  CHECK(graphs("transformer_engine", {}) == model::kGraphsOfBlocks);
+  CHECK(graphs("local", {"full_iteration"}) == model::kGraphOfStep);
+  CHECK(graphs("local", {"layer"}) == model::kGraphsOfBlocks);
   m.source = "MLPerf Training v5.1";
-  CHECK(graphs("", {}) == model::CudaGraphs::kStep);
+  CHECK(graphs("", {}) == model::kGraphOfStep);
+}
+
+TEST_CASE("experts are one kernel where the software says so") {
+  Measurement m = fixtures::complete();
+  const auto grouped = [&] { return find_model(m, device("H100"))->job.grouped_gemm; };
+  CHECK_FALSE(grouped());
+  m.source = "torchtitan benchmarks";
+  CHECK(grouped());
+  m.source = "MoE training optimization with Primus, Qwen3-30B, Turbo";
+  CHECK(grouped());
 }
 
 TEST_CASE("gradients are of the type that is printed, of 16 bits in recipes for performance, else of 32") {

@@ -1,5 +1,6 @@
 // What the software of a run brings: fused kernels, CUDA graphs, dispatchers of experts, exchanges beside products.
 #include <array>
+#include <cmath>
 
 #include "support/catch.hpp"
 #include "tangram/cost/block_time.hpp"
@@ -125,20 +126,50 @@ TEST_CASE("casts to NVFP4 read a tensor twice") {
 }
 
 TEST_CASE("what CUDA graphs hold, the host does not issue") {
-  const BlockTime device = on_host(dense_block(), CudaGraphs::kNone, 0_ns);
-  const BlockTime issued = on_host(dense_block(), CudaGraphs::kNone);
+  const BlockTime device = on_host(dense_block(), model::kNoGraphs, 0_ns);
+  const BlockTime issued = on_host(dense_block(), model::kNoGraphs);
   CHECK(issued.compute.forward == Approx(10e-3 * device.compute.forward_kernels));
-  CHECK(on_host(dense_block(), CudaGraphs::kBlocks).compute.forward == Approx(device.compute.forward));
-  CHECK(on_host(dense_block(), CudaGraphs::kStep).compute.forward == Approx(device.compute.forward));
+  CHECK(on_host(dense_block(), model::kGraphsOfBlocks).compute.forward == Approx(device.compute.forward));
+  CHECK(on_host(dense_block(), model::kGraphOfStep).compute.forward == Approx(device.compute.forward));
+}
+
+TEST_CASE("CUDA graphs of a module spare the host its kernels alone") {
+  using enum model::GraphModule;
+  for (const model::BlockType& block : {dense_block(), expert_block()}) {
+    const auto kernels = [&](const CudaGraphs& graphs) {
+      return std::round(on_host(block, graphs).compute.backward / 10e-3);
+    };
+    const double all = kernels(model::kNoGraphs);
+    const double attention = all - kernels({kAttention});
+    const double behind = all - kernels({kFeedForward, kRouter});
+    CHECK(attention > 0);
+    CHECK(behind > 0);
+    CHECK(all - kernels({kAttention, kFeedForward, kRouter}) == attention + behind);
+    CHECK(kernels({kRecurrence}) == all);
+    CHECK(kernels({block.feed_forward.is_moe() ? kFeedForward : kRouter}) == all);
+    CHECK(kernels(model::kGraphsOfBlocks) == kernels({kAttention, kFeedForward, kRouter}));
+  }
 }
 
 TEST_CASE("routed experts are issued one by one, also beside captured blocks") {
-  const BlockTime device = on_host(expert_block(), CudaGraphs::kNone, 0_ns);
-  const BlockTime captured = on_host(expert_block(), CudaGraphs::kBlocks);
+  const BlockTime device = on_host(expert_block(), model::kNoGraphs, 0_ns);
+  const BlockTime captured = on_host(expert_block(), model::kGraphsOfBlocks);
   CHECK(captured.compute.forward > 10e-3 * 8);
   CHECK(captured.compute.backward > 10e-3 * 16);
-  CHECK(captured.compute.forward < on_host(expert_block(), CudaGraphs::kNone).compute.forward);
-  CHECK(on_host(expert_block(), CudaGraphs::kStep).compute.forward == Approx(device.compute.forward));
+  CHECK(captured.compute.forward < on_host(expert_block(), model::kNoGraphs).compute.forward);
+  CHECK(on_host(expert_block(), model::kGraphOfStep).compute.forward == Approx(device.compute.forward));
+}
+
+TEST_CASE("one kernel with the products of all experts is issued once") {
+  cluster::GpuType gpu = round_gpu();
+  gpu.compute.host_issue = 10'000'000_ns;
+  model::Job job;
+  const auto compute = [&] { return block_time(expert_block(), job, Degrees{}, 1, shape_of(gpu, 1, 1)).compute; };
+  const Passes each = compute();
+  job.grouped_gemm = true;
+  const Passes one = compute();
+  CHECK(each.forward - one.forward == Approx(10e-3 * 8));
+  CHECK(each.backward - one.backward == Approx(10e-3 * 16));
 }
 
 // DeepEP's repository, docs of HybridEP: microseconds of one dispatch of 4,096 tokens of 7,168 values in bf16 to 8 of
@@ -261,16 +292,16 @@ TEST_CASE("biases of experts are weighed and added behind their second product, 
   // One sample of 512 tokens, two experts each: 1024 rows of 1024 values of 2 bytes, moved 6 and 8 times.
   model::BlockType block = expert_block();
   block.feed_forward.gated = false;
-  const Passes without = on_host(block, CudaGraphs::kNone, 0_ns).compute;
+  const Passes without = on_host(block, model::kNoGraphs, 0_ns).compute;
   block.feed_forward.bias = true;
-  const Passes with = on_host(block, CudaGraphs::kNone, 0_ns).compute;
+  const Passes with = on_host(block, model::kNoGraphs, 0_ns).compute;
   const DeviceRates rates = device_rates(round_gpu(), DType::kBf16);
   CHECK(with.forward - without.forward == Approx(streaming_seconds(1024.0 * 1024 * 2 * 6, rates)));
   CHECK(with.backward - without.backward == Approx(streaming_seconds(1024.0 * 1024 * 2 * 8, rates)));
   model::BlockType dense = dense_block();
-  const Passes plain = on_host(dense, CudaGraphs::kNone, 0_ns).compute;
+  const Passes plain = on_host(dense, model::kNoGraphs, 0_ns).compute;
   dense.feed_forward.bias = true;
-  CHECK(on_host(dense, CudaGraphs::kNone, 0_ns).compute.forward == plain.forward);  // a product adds it
+  CHECK(on_host(dense, model::kNoGraphs, 0_ns).compute.forward == plain.forward);  // a product adds it
 }
 
 TEST_CASE("GPT-OSS clamps its gates and scales its rotary positions by kernels of their own") {
@@ -280,8 +311,8 @@ TEST_CASE("GPT-OSS clamps its gates and scales its rotary positions by kernels o
     return block;
   };
   REQUIRE(block_of(true).feed_forward.gated);
-  const Passes without = on_host(block_of(false), CudaGraphs::kNone, 0_ns).compute;
-  const Passes with = on_host(block_of(true), CudaGraphs::kNone, 0_ns).compute;
+  const Passes without = on_host(block_of(false), model::kNoGraphs, 0_ns).compute;
+  const Passes with = on_host(block_of(true), model::kNoGraphs, 0_ns).compute;
   const DeviceRates rates = device_rates(round_gpu(), DType::kBf16);
   const auto moved = [&](double values, double times) { return streaming_seconds(values * 2 * times, rates); };
   // Gate and up of 1024 rows, queries and keys of 512 tokens, and the bias itself.

@@ -1,7 +1,16 @@
-// Layers of hybrid models: hand-derived times, bytes and rules.
+// Layers of hybrid models: hand-derived times, bytes and rules, and published times of kernels
+// (configs/measurements/kernels/recurrences.json).
 #include "tangram/cost/recurrence.hpp"
 
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
 #include "support/catch.hpp"
+#include "tangram/cluster/fleet.hpp"
 #include "tangram/cost/block_time.hpp"
 #include "tangram/cost/memory.hpp"
 #include "tangram/cost/put_off.hpp"
@@ -45,8 +54,10 @@ double kernel(double flops, double bytes) { return std::max(flops / kRate, bytes
 struct Both {
   double forward = 0;
   double backward = 0;
-  void once(double seconds) { forward += seconds, backward += 2 * seconds; }
-  void again(double seconds) { forward += seconds, backward += 3 * seconds; }
+  // Shares of the rates that kernels of chunks reach.
+  double share_forward = 0.5, share_backward = 0.47;
+  void once(double seconds) { forward += seconds / share_forward, backward += 2 * seconds / share_backward; }
+  void again(double seconds) { forward += seconds / share_forward, backward += 3 * seconds / share_backward; }
   void stream(double bytes, double there, double back) {
     forward += there * bytes / kMemory;
     backward += back * bytes / kMemory;
@@ -58,6 +69,30 @@ struct Both {
     backward += kernel(flops, 2 * (kTokens * in + kTokens * out) + 8 * in * out);  // fp32 gradients, read and written
   }
 };
+
+LocalRecurrence published_recurrence(const nlohmann::json& row) {
+  const auto number = [&](const char* key) { return row.at(key).get<double>(); };
+  LocalRecurrence local;
+  const bool mamba = row.at("kind") == "mamba2";
+  local.kind = mamba ? model::RecurrenceKind::kMamba2 : model::RecurrenceKind::kGatedDelta;
+  local.scanned = number("batch") * number("sequence");
+  local.heads = number("heads");
+  local.groups = number("groups");
+  local.head_dim = number("head_dim");
+  local.key_dim = number("key_dim");
+  local.chunk = number("chunk");
+  return local;
+}
+
+DeviceRates fused_rates(const std::string& gpu) {
+  model::Job job;
+  job.fused_kernels = true;
+  for (const cluster::GpuType& type : cluster::catalogue()) {
+    if (type.name == gpu) return device_rates(type, job);
+  }
+  FAIL("no GPU type " << gpu);
+  return {};
+}
 
 /// Norm, residual addition, the two projections.
 Both around() {
@@ -96,6 +131,8 @@ TEST_CASE("recurrence: a gated delta layer on paper") {
   const double square = kTokens * 64 * 16, states = 16 * 16 * 128 * 128.0;
   const double each = 2 * 16 * 16;  // FLOPs of a multiply-add of every chunk and head
   Both time = around();
+  time.share_forward = 0.53;
+  time.share_backward = 0.375;
   time.once(kernel(each * 64 * 64 * 128, keys + 4 * square));
   time.once(kernel(each * 64 * 64 * 64, 6 * square));
   time.again(kernel(each * 2 * 64 * 128 * 64, keys + values + 2 * values + 2 * square));
@@ -109,6 +146,29 @@ TEST_CASE("recurrence: a gated delta layer on paper") {
   const BlockTime block = block_time(model.types.front(), model.job, {}, 1, shape_of(round_gpu(), 1, 1));
   CHECK(block.compute.forward == Approx(time.forward));
   CHECK(block.compute.backward == Approx(time.backward));
+}
+
+TEST_CASE("recurrence: published times of kernels on H100 and B200") {
+  std::ifstream file(TANGRAM_RECURRENCE_TIMES);
+  REQUIRE(file);
+  std::map<std::string, std::vector<double>> misses;
+  const nlohmann::json document = nlohmann::json::parse(file);
+  for (const nlohmann::json& row : document.at("rows")) {
+    const Passes time = scan_seconds(published_recurrence(row), 2, fused_rates(row.at("gpu")));
+    const auto kind = row.at("kind").get<std::string>();
+    for (const auto& [pass, seconds] : {std::pair{"forward", time.forward}, {"backward", time.backward}}) {
+      const std::string key = std::string(pass) + "_ms";
+      if (!row.contains(key)) continue;
+      misses[kind + " " + pass].push_back(std::abs(seconds / (row.at(key).get<double>() * 1e-3) - 1));
+    }
+  }
+  REQUIRE(misses.size() == 3);
+  for (const auto& [table, errors] : misses) {
+    double sum = 0;
+    for (const double error : errors) sum += error;
+    INFO(table);
+    CHECK(sum / static_cast<double>(errors.size()) < 0.12);
+  }
 }
 
 TEST_CASE("recurrence: tp and cp leave each GPU its share of the work") {

@@ -143,7 +143,7 @@ TEST_CASE("a batch is of the job, a layer more of the model, what a plan may use
   CHECK(same_model(model, other));
   CHECK(job_change(model, other) ==
         fmt::format("global batch {}, not {}", other.job.global_batch, model.job.global_batch));
-  other.job.cuda_graphs = model::CudaGraphs::kBlocks;
+  other.job.cuda_graphs = model::kGraphsOfBlocks;
   CHECK(job_change(model, other).ends_with("; cuda_graphs blocks, not none"));
   other.blocks.push_back(0);
   CHECK_FALSE(same_model(model, other));

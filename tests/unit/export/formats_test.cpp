@@ -92,11 +92,17 @@ TEST_CASE("megatron is told of the job's execution options") {
   CHECK(text().find("cuda-graph") == std::string::npos);
   plan.model.job.expert_dispatch = model::ExpertDispatch::kHybridEp;
   plan.model.job.overlap_experts = true;
-  plan.model.job.cuda_graphs = model::CudaGraphs::kBlocks;
+  plan.model.job.cuda_graphs = model::kGraphsOfBlocks;
   CHECK(text().find(" --moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep --moe-router-dtype fp32 "
                     "--overlap-moe-expert-parallel-comm --cuda-graph-impl transformer_engine --cuda-graph-modules attn "
                     "mlp moe_router moe_preprocess ") != std::string::npos);
-  plan.model.job.cuda_graphs = model::CudaGraphs::kStep;
+  plan.model.job.cuda_graphs = {model::GraphModule::kRouter, model::GraphModule::kRecurrence};
+  CHECK(text().find(" --cuda-graph-modules moe_router moe_preprocess ") != std::string::npos);
+  plan.model.types.front().recurrence.emplace();
+  CHECK(text().find(" --cuda-graph-modules moe_router moe_preprocess mamba ") != std::string::npos);
+  plan.model.job.cuda_graphs = {model::GraphModule::kFeedForward};
+  plan.model.types.front().recurrence.reset();
+  plan.model.job.cuda_graphs = model::kGraphOfStep;
   CHECK(text().find(" --cuda-graph-impl full_iteration --no-check-for-nan-in-loss-and-grad ") != std::string::npos);
   // Experts that are whole on each rank are not exchanged.
   for (plan::Stage& stage : plan.stages) stage.parts.front().strategy.degrees.ep = 1;

@@ -56,11 +56,11 @@ TEST_CASE("options: a model is written with those that are free, and read as it 
 TEST_CASE("options: a settled model has the chosen values of what was free, and of nothing else") {
   const Model model = read_training(", execution_options: [cuda_graphs, recompute_modules]");
   Job chosen = model.job;
-  chosen.cuda_graphs = CudaGraphs::kStep;
+  chosen.cuda_graphs = model::kGraphOfStep;
   chosen.recompute_modules = {RecomputeModule::kNorms};
   chosen.overlap_tp = true;
   const Model settled_model = settled(model, chosen);
-  CHECK(settled_model.job.cuda_graphs == CudaGraphs::kStep);
+  CHECK(settled_model.job.cuda_graphs == model::kGraphOfStep);
   CHECK(value_of(Option::kRecomputeModules, settled_model.job) == "layernorm");
   CHECK_FALSE(settled_model.job.overlap_tp);
   CHECK(settled_model.job.free_options.empty());
@@ -76,6 +76,42 @@ TEST_CASE("options: every name is known, and other words are not") {
   CHECK(option_hint("cuda_graph") == "did you mean \"cuda_graphs\"?");
 }
 
+TEST_CASE("CUDA graphs: one of three names, or modules") {
+  using enum GraphModule;
+  const auto graphs = [](const std::string& value) { return read_training(", cuda_graphs: " + value).job.cuda_graphs; };
+  CHECK(graphs("none") == kNoGraphs);
+  CHECK(graphs("blocks") == CudaGraphs{kAttention, kFeedForward, kRouter, kRecurrence});
+  CHECK(graphs("step") == kGraphOfStep);
+  CHECK(graphs("mamba") == CudaGraphs{kRecurrence});
+  CHECK(graphs("[moe_router, attn]") == CudaGraphs{kAttention, kRouter});
+  CHECK(to_string(graphs("[moe_router, attn]")) == "attn+moe_router");
+  CHECK(to_string(kGraphOfStep) == "step");
+  for (const char* value : {"none", "blocks", "step", "mamba", "[attn, moe_router]"}) {
+    const Model model = read_training(std::string(", cuda_graphs: ") + value);
+    const Model again = valid(read_model(write_model(model), "written.json"));
+    CHECK(again.job.cuda_graphs == model.job.cuda_graphs);
+  }
+  const auto refused = read_model(model_text(", cuda_graphs: [step, attn]"), "test.yaml");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().front().message.find("unknown module \"step\"") != std::string::npos);
+  const auto misspelt = read_model(model_text(", cuda_graphs: blcks"), "test.yaml");
+  REQUIRE_FALSE(misspelt);
+  CHECK(misspelt.error().front().hint == "did you mean \"blocks\"?");
+}
+
+TEST_CASE("CUDA graphs: captured of what the model has") {
+  using enum GraphModule;
+  Model model = read_training(", cuda_graphs: blocks");
+  CHECK(captured_modules(model) == CudaGraphs{kAttention, kFeedForward});
+  CHECK(has_graphs_of_dense_layers(model));
+  model.job.cuda_graphs = {kAttention, kRouter};
+  CHECK(captured_modules(model) == CudaGraphs{kAttention});
+  CHECK_FALSE(has_graphs_of_dense_layers(model));
+  model.job.cuda_graphs = kGraphOfStep;
+  CHECK_FALSE(is_partial(model.job.cuda_graphs));
+  CHECK_FALSE(has_graphs_of_dense_layers(model));
+}
+
 TEST_CASE("recompute: modules that graphs or exchanges hold a part of are not worked out again") {
   const std::string experts = "moe: { experts: 4, experts_per_token: 2, expert_hidden: 16 }";
   const auto conflict = [&](const std::string& training) {
@@ -88,6 +124,8 @@ TEST_CASE("recompute: modules that graphs or exchanges hold a part of are not wo
   CHECK(conflict(", recompute_modules: [core_attn], cuda_graphs: blocks").find("dropout") != std::string::npos);
   CHECK(conflict(", recompute_modules: [core_attn], cuda_graphs: blocks, dropout: false").empty());
   CHECK(conflict(", cuda_graphs: blocks").empty());
+  CHECK(conflict(", recompute_modules: [moe], cuda_graphs: attn").empty());
+  CHECK(conflict(", recompute_modules: [core_attn], cuda_graphs: moe_router").empty());
 }
 
 TEST_CASE("offload: modules that Megatron-Core cannot offload by themselves, or beside graphs, conflict") {

@@ -135,15 +135,15 @@ TEST_CASE("megatron's execution options go with some plans and not with others")
   };
   expect_refusals(
       "megatron",
-      {{"MLM_CUDA_GRAPHS_EXPERTS", [](LaunchPlan& plan) { plan.model.job.cuda_graphs = model::CudaGraphs::kStep; }},
+      {{"MLM_CUDA_GRAPHS_EXPERTS", [](LaunchPlan& plan) { plan.model.job.cuda_graphs = model::kGraphOfStep; }},
        {"MLM_CUDA_GRAPHS_RECOMPUTE",
         [](LaunchPlan& plan) {
-          plan.model.job.cuda_graphs = model::CudaGraphs::kBlocks;
+          plan.model.job.cuda_graphs = model::kGraphsOfBlocks;
           policy(plan, 0).recompute = RecomputeMode::kFull;
         }},
        {"MLM_RECOMPUTE_MODULES",
         [](LaunchPlan& plan) {
-          plan.model.job.cuda_graphs = model::CudaGraphs::kBlocks;
+          plan.model.job.cuda_graphs = model::kGraphsOfBlocks;
           plan.model.job.recompute_modules = {model::RecomputeModule::kExperts};
           for (std::size_t s = 0; s < 2; ++s) policy(plan, s).recompute = RecomputeMode::kSelective;
         }},
@@ -179,7 +179,7 @@ TEST_CASE("megatron's execution options go with some plans and not with others")
   World world = make_world();
   LaunchPlan plan = plain_plan(world);
   plan.model.job.overlap_experts = true;
-  plan.model.job.cuda_graphs = model::CudaGraphs::kBlocks;
+  plan.model.job.cuda_graphs = model::kGraphsOfBlocks;
   CHECK(codes(verdict(target_verdicts(plan), "megatron")).empty());
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("flagscale and mimo have no execution options") {
   for (const auto& [target, prefix] : {std::pair{"flagscale", "FS"}, {"mimo", "MIMO"}}) {
     World world = make_world();
     LaunchPlan plan = plain_plan(world);
-    plan.model.job.cuda_graphs = model::CudaGraphs::kBlocks;
+    plan.model.job.cuda_graphs = model::kGraphsOfBlocks;
     plan.model.job.expert_dispatch = model::ExpertDispatch::kDeepEp;
     plan.model.job.overlap_experts = true;
     plan.model.job.overlap_gather = true;

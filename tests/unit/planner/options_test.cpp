@@ -51,7 +51,7 @@ const plan::ChosenOption* chosen(const plan::LaunchPlan& plan, ExecutionOption o
 TEST_CASE("options: small kernels are captured in graphs, and the plan says what that gains") {
   plan::LaunchPlan plan = planned(three(), free_model(), for_megatron());
   const plan::LaunchPlan given = planned(three(), free_model("execution_options: as-given"), for_megatron());
-  CHECK(plan.model.job.cuda_graphs != model::CudaGraphs::kNone);
+  CHECK(plan.model.job.cuda_graphs != model::kNoGraphs);
   CHECK(plan.model.job.free_options.empty());
   CHECK(plan.predicted.iteration < given.predicted.iteration);
   const plan::ChosenOption* const graphs = chosen(plan, ExecutionOption::kCudaGraphs);
@@ -85,7 +85,7 @@ TEST_CASE("options: the same question has the same plan, byte for byte") {
 TEST_CASE("options: what the job sets stays") {
   const plan::LaunchPlan plan =
       planned(three(), free_model("execution_options: any\n  cuda_graphs: none"), for_megatron());
-  CHECK(plan.model.job.cuda_graphs == model::CudaGraphs::kNone);
+  CHECK(plan.model.job.cuda_graphs == model::kNoGraphs);
   CHECK(chosen(plan, ExecutionOption::kCudaGraphs) == nullptr);
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("options: all plans of a choice have those that are chosen for the bes
   const auto choices = make_choices(three(), free_model(), for_megatron(), 3);
   REQUIRE(choices);
   const model::Job& job = choices->plans.front().model.job;
-  CHECK(job.cuda_graphs != model::CudaGraphs::kNone);
+  CHECK(job.cuda_graphs != model::kNoGraphs);
   for (const plan::LaunchPlan& plan : choices->plans) {
     CHECK(plan.model.job == job);
     CHECK(chosen(plan, ExecutionOption::kCudaGraphs) != nullptr);
@@ -151,6 +151,6 @@ TEST_CASE("options: a plan without is left for one with them where that gains en
   REQUIRE(replanned);
   CHECK(replanned->fits);
   CHECK(replanned->change);
-  CHECK(replanned->next.model.job.cuda_graphs != model::CudaGraphs::kNone);
+  CHECK(replanned->next.model.job.cuda_graphs != model::kNoGraphs);
   CHECK_FALSE(replanned->next.provenance.options.empty());
 }

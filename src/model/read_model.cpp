@@ -116,7 +116,7 @@
 //     attention_kernel: default       # or flash-2, or native: made for the GPU's generation (FlashAttention-3, cuDNN)
 //     fused_kernels: false            # operators that move memory run as kernels written for them (Transformer Engine)
 //     cuda_graphs: none               # or blocks, step, [attn, moe_router]: kernels that the host need not issue
-//     grouped_gemm: false            # products of all local experts are one kernel (torch._grouped_mm)
+//     grouped_gemm: false             # products of all local experts are one kernel (torch._grouped_mm)
 //     expert_dispatch: all-to-all     # or deepep, hybridep: a token crosses to a node once, whatever its experts there
 //     context_exchange: ring          # or all-gather, all-to-all (Ulysses): what attention gets of other ranks of cp
 //     overlap_expert_communication: false # dispatch and combine run beside the passes of another microbatch

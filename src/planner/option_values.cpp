@@ -118,6 +118,7 @@ bool is_of_memory(ExecutionOption option) {
 std::string_view needed_for(ExecutionOption option, const Job& job) {
   switch (option) {
     case ExecutionOption::kCudaGraphs:
+      if (job.cuda_graphs.empty()) return "";
       return is_partial(job.cuda_graphs) ? "Transformer Engine" : "training without checks for NaN";
     case ExecutionOption::kExpertDispatch: return "DeepEP";
     case ExecutionOption::kExpertOverlap: return "PyTorch 2.6";

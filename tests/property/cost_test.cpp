@@ -387,6 +387,30 @@ TEST_CASE("modules that are offloaded never keep more, and never run faster") {
   });
 }
 
+TEST_CASE("CUDA graphs of a module more are never slower, and change nothing that is held") {
+  holds(kCases, [] {
+    Draw d = draw();
+    const MemoryPolicy policy = draw_policy();
+    d.shape.device.compute.host_issue = Nanoseconds(pick(0, 200'000));
+    d.model.job.cuda_graphs = model::kNoGraphs;
+    d.model.job.grouped_gemm = pick(0, 1) == 1;
+    StageCost before = stage_cost(units_of(d), d.slice, policy);
+    const auto is_no_slower = [&] {
+      const StageCost after = stage_cost(units_of(d), d.slice, policy);
+      RC_ASSERT(after.forward <= before.forward);
+      RC_ASSERT(after.backward <= before.backward);
+      RC_ASSERT(after.peak(1) == before.peak(1));
+      before = after;
+    };
+    for (const auto& [_, module] : model::kGraphModuleNames) {
+      d.model.job.cuda_graphs.add(module);
+      is_no_slower();
+    }
+    d.model.job.cuda_graphs = model::kGraphOfStep;
+    is_no_slower();
+  });
+}
+
 TEST_CASE("a larger share of parameters that the host steps never holds more, and never steps sooner") {
   holds(kCases, [] {
     Draw d = draw();

@@ -259,12 +259,20 @@ double fully_recomputed_share(const Measurement& m) {
   return numbers[0].value / numbers[1].value;
 }
 
+/// Blocks of a position recomputed in full.
+double fully_recomputed(const Chunk& chunk, const Measurement& m, const model::Model& model) {
+  if (m.recomputed_layers.empty()) return (chunk.last - chunk.first) * fully_recomputed_share(m);
+  const int encoder = m.encoder ? model::encoder_blocks(model) : 0;
+  return static_cast<double>(std::ranges::count_if(
+      m.recomputed_layers, [&](int layer) { return encoder + layer >= chunk.first && encoder + layer < chunk.last; }));
+}
+
 /// Blocks of a position recomputed in full and in the job's modules alone, where the cut does not say so.
 /// "selective-op" keeps every second product.
 void set_recompute(Chunk& chunk, const Measurement& m, const Experiment& experiment) {
   const cost::RecomputeMode mode = experiment.recompute;
   const double blocks = chunk.last - chunk.first;
-  if (mode == cost::RecomputeMode::kFull) chunk.recomputed = blocks * fully_recomputed_share(m);
+  if (mode == cost::RecomputeMode::kFull) chunk.recomputed = fully_recomputed(chunk, m, experiment.model);
   if (m.recompute == "selective-op") chunk.recomputed = blocks / 2;
   if (mode == cost::RecomputeMode::kSelective) chunk.selective = blocks - chunk.recomputed;
 }

@@ -92,9 +92,9 @@ bool keeps_narrow_parameters(const Measurement& m, const cluster::GpuType& devic
   return narrow && recipe != model::Fp8Recipe::kBlockwise;
 }
 
-/// One kernel for the products of all experts: torch._grouped_mm in torchtitan, in prime-rl, which is made of it, and in
-/// GeodesicResearch's campaigns (docs/investigations/nano30b-pretrain-perf-campaign); what Primus-Turbo has (Primus, MoE
-/// training deep-dive).
+/// One kernel for the products of all experts: torch._grouped_mm in torchtitan, in prime-rl, which is made of it, and
+/// in GeodesicResearch's campaigns (docs/investigations/nano30b-pretrain-perf-campaign); what Primus-Turbo has (Primus,
+/// MoE training deep-dive).
 bool has_grouped_gemm(const Measurement& m) {
   const bool geodesic = names_any(m.dataset, {"geodesic"}) && names_any(m.source, {"campaign"});
   return geodesic || names_any(software_of(m), {"torchtitan", "prime-rl", "turbo"});

@@ -401,6 +401,7 @@ void read_options(const Row& row, Measurement& out) {
 
 void read_uneven_plan(const Row& row, Measurement& out) {
   out.layers_per_stage = row.counts("layers_per_stage");
+  out.recomputed_layers = row.counts("recompute_layer_ids");
   out.partition = row.counts("partition_30_units");
   for (const Node* stage : row.items("stage_replicas")) {
     auto& replicas = out.stage_replicas.emplace_back();

@@ -159,8 +159,9 @@ struct Measurement {
   std::vector<std::string> offload_modules;  ///< modules whose inputs go to the host and back
   int offloaded_layers = 0;                  ///< layers whose activations go to the host and back
   std::optional<int> zero;
-  std::optional<int> sharding_group;  ///< FSDP: ranks of dp that it shards over
-  std::string recompute;              ///< as published; "": not printed
+  std::optional<int> sharding_group;   ///< FSDP: ranks of dp that it shards over
+  std::string recompute;               ///< as published; "": not printed
+  std::vector<int> recomputed_layers;  ///< of the language model, from 0, those recomputed in full; empty: not printed
   std::vector<std::string> recompute_modules;
   std::string precision;
   std::optional<std::vector<std::string>> overlap;  ///< exchanges that run beside passes, as printed

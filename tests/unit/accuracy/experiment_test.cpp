@@ -109,6 +109,21 @@ TEST_CASE("recompute is shared out over the blocks") {
   CHECK(chunk("none").selective == 0);
 }
 
+TEST_CASE("a part of the layers is recomputed, or those that are listed") {
+  Measurement m = complete();
+  m.pp = 2;
+  m.dp = 1;
+  const auto recomputed = [&](const char* mode) {
+    m.recompute = mode;
+    const Experiment experiment = expressed(m);
+    return std::vector<double>{experiment.stages[0].chunks[0].recomputed, experiment.stages[1].chunks[0].recomputed};
+  };
+  CHECK(recomputed("full, 2 of 8 layers") == std::vector<double>{1, 1});
+  m.recomputed_layers = {0, 1, 3, 4};
+  CHECK(recomputed("full, 4 of 8 layers") == std::vector<double>{3, 1});
+  CHECK(recomputed("none") == std::vector<double>{0, 0});
+}
+
 TEST_CASE("where only tp times pp is printed, tp fills a node") {
   Measurement m = complete();
   m.tp.reset();

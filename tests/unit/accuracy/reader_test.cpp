@@ -283,10 +283,11 @@ TEST_CASE("all mistakes of a dataset are told at once") {
 
 TEST_CASE("plans that are not uniform are read stage by stage") {
   const Measurement m = row(R"("dp": [2, 1], "layers_per_stage": [5, 7], "partition_30_units": [0, 15, 30],
-    "stage_replicas": [[{"gpu": "A100", "tp": 4}, {"gpu": "V100"}], [{"gpu": "T4", "tp": 2}]],
+    "recompute_layer_ids": [0, 6], "stage_replicas": [[{"gpu": "A100", "tp": 4}, {"gpu": "V100"}], [{"gpu": "T4", "tp": 2}]],
     "stage_gpus": [4, 2], "stage_tp": [[4], [1, 2]], "stage_num_ops": [30, 31], "stage_recomputed_ops": [9, 0])");
   CHECK_FALSE(m.dp);
   CHECK(m.layers_per_stage == std::vector<int>{5, 7});
+  CHECK(m.recomputed_layers == std::vector<int>{0, 6});
   CHECK(m.partition == std::vector<int>{0, 15, 30});
   REQUIRE(m.stage_replicas.size() == 2);
   CHECK(m.stage_replicas[0] == std::vector<ReplicaFacts>{{"A100", 4}, {"V100", 1}});

@@ -18,6 +18,7 @@
 #include "tangram/io/file.hpp"
 #include "tangram/plan/check.hpp"
 #include "tangram/planner/checked_plan.hpp"
+#include "tangram/planner/option_gains.hpp"
 #include "tangram/simulate/simulate.hpp"
 
 namespace tangram::app {
@@ -135,13 +136,21 @@ Expected<ImportInputs> load_inputs(const ImportArguments& arguments, const model
 }
 
 /// What the planner adds to its own plans: predictions, where it comes from.
-void finish(importing::Imported& imported, const ImportInputs& inputs, const std::string& from) {
-  plan::LaunchPlan& plan = imported.plan;
+void finish(plan::LaunchPlan& plan, const ImportInputs& inputs, const std::string& from) {
   plan.provenance.version = version();
   plan.provenance.inputs = {{"cluster", inputs.fleet.digest}, {"model", inputs.model.digest}};
   plan.provenance.note = fmt::format("imported from {}", from);
   const simulate::Result result = simulate::simulate(simulate::schedule_of(plan));
   simulate::predict(plan, result, cost::fleet_peak(inputs.fleet, inputs.model.job.precision));
+}
+
+/// The execution options that the job says, and not the model file, with what each of them brings.
+void note_options(plan::LaunchPlan& plan, const ImportInputs& inputs, double island_tolerance) {
+  planner::PlanOptions options = planner::usual_options(inputs.fleet, plan.model);
+  options.target = plan.runtime;
+  options.island_tolerance = island_tolerance;
+  if (!inputs.profiles.empty()) options.search.profiles = &inputs.profiles;
+  plan.provenance.options = planner::option_gains(plan, inputs.model.job, inputs.fleet, options);
 }
 
 std::string for_people(const importing::Imported& imported, const plan::CheckReport& judged, const Terminal& terminal) {
@@ -180,9 +189,11 @@ ExitCode run_import(const ImportArguments& arguments, const Context& context) {
   if (!inputs->profiles.empty()) options.profiles = &inputs->profiles;
   auto imported = importing::make_plan(*job, inputs->fleet, inputs->model, options);
   if (!imported) return refuse(imported.error());
-  finish(*imported, *inputs, arguments.from);
+  finish(imported->plan, *inputs, arguments.from);
+  note_options(imported->plan, *inputs, options.island_tolerance);
   for (const std::string& note : imported->notes) context.terminal.note(note);
-  const plan::CheckReport judged = plan::check(imported->plan, inputs->fleet, &inputs->model);
+  const model::Model executed = importing::as_executed(*job, inputs->model);
+  const plan::CheckReport judged = plan::check(imported->plan, inputs->fleet, &executed);
   const bool to_stdout = context.json || arguments.output == "-";
   if (!judged.ok()) {
     if (to_stdout) return refuse(errors_of(judged));
@@ -190,7 +201,7 @@ ExitCode run_import(const ImportArguments& arguments, const Context& context) {
       context.terminal.note(fmt::format("{} was not written: the plan does not pass its check", arguments.output));
     return print_text(context, for_people(*imported, judged, context.terminal), ExitCode::kInfeasible);
   }
-  const auto text = planner::checked_text(imported->plan, inputs->fleet, inputs->model);
+  const auto text = planner::checked_text(imported->plan, inputs->fleet, executed);
   if (!text) return refuse(text.error());
   if (const auto written = write_output(context, *output, *text); !written) return refuse(written.error());
   return print_text(context, to_stdout ? *text : for_people(*imported, judged, context.terminal));
@@ -214,10 +225,10 @@ and compared. FORMAT is megatron (a script with Megatron-LM's arguments), mimo
 (a script with --component of each module, for Megatron-Bridge), flagscale (its
 training YAML), sailor, galvatron or flashflex (their plan JSON), or metis (its
 printed output). A host file (HOST slots=N) or a rank map (rankmap.csv) assigns
-ranks to GPUs; a folder stands for its files. Sequence length and batch are the
-job's, where it gives them. Violations are listed, and a plan with violations is
-not written. Exit 0: the plan is valid; 3: it has violations; 4: the files
-cannot be read as a plan.
+ranks to GPUs; a folder stands for its files. Sequence length, batch and
+execution options are the job's, where it gives them. Violations are listed, and
+a plan with violations is not written. Exit 0: the plan is valid; 3: it has
+violations; 4: the files cannot be read as a plan.
 
 Manual: tangram help runtimes
 )",

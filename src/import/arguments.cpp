@@ -24,6 +24,7 @@ class Shell {
 
   /// False at the end.
   bool next(Argument& word) {
+    ended_ = false;
     skip_gap();
     if (at_ >= text_.size()) return false;
     const std::size_t first = at_;
@@ -35,6 +36,9 @@ class Shell {
     return true;
   }
 
+  /// A list or a line ended before the last word.
+  [[nodiscard]] bool ended_before() const { return ended_; }
+
  private:
   static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
   static bool ends_word(char c) { return is_blank(c) || c == '(' || c == ')' || c == ';' || c == '&'; }
@@ -44,7 +48,10 @@ class Shell {
       const bool joined =
           text_[at_] == '\\' && (text_.compare(at_ + 1, 1, "\n") == 0 || text_.compare(at_ + 1, 2, "\r\n") == 0);
       if (joined || is_blank(text_[at_]) || text_[at_] == '(' || text_[at_] == ')') {
-        ++at_;
+        if (text_[at_] == '(') in_list_ = true;
+        if (text_[at_] == ')') in_list_ = false;
+        ended_ = ended_ || text_[at_] == ')' || (text_[at_] == '\n' && !in_list_);
+        at_ += joined ? text_.find('\n', at_) + 1 - at_ : 1;
       } else if (text_[at_] == '#') {
         at_ = std::min(text_.find('\n', at_), text_.size());
       } else {
@@ -111,10 +118,19 @@ class Shell {
   const SourceFile& file_;
   std::string_view text_;
   std::size_t at_ = 0;
+  bool in_list_ = false;
+  bool ended_ = false;
   std::map<std::string, std::string> variables_;
 };
 
 }  // namespace
+
+std::vector<std::string> Argument::values() const {
+  std::vector<std::string> all;
+  if (!value.empty()) all.push_back(value);
+  all.insert(all.end(), rest.begin(), rest.end());
+  return all;
+}
 
 const Argument* ArgumentMap::find(const std::string& name) const {
   const auto found = arguments_.find(name);
@@ -179,6 +195,10 @@ void read_arguments(const SourceFile& file, ArgumentMap& arguments) {
     } else if (!name.empty() && !has_value) {
       arguments.set(name, std::move(word));
       has_value = true;
+    } else if (shell.ended_before()) {
+      name.clear();
+    } else if (!name.empty()) {
+      arguments.add_value(name, std::move(word.value));
     }
   }
 }

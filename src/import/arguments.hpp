@@ -14,6 +14,9 @@ namespace tangram::importing {
 struct Argument {
   std::string value;  ///< empty: a switch
   Place place;
+  std::vector<std::string> rest = {};  ///< of several values, those behind the first
+
+  [[nodiscard]] std::vector<std::string> values() const;
 };
 
 class ArgumentMap {
@@ -22,6 +25,8 @@ class ArgumentMap {
 
   /// The last one of a name counts, as in argparse.
   void set(const std::string& name, Argument argument) { arguments_[name] = std::move(argument); }
+  /// One value more of an argument that is set.
+  void add_value(const std::string& name, std::string value) { arguments_[name].rest.push_back(std::move(value)); }
 
   [[nodiscard]] bool empty() const { return arguments_.empty(); }
   [[nodiscard]] const Argument* find(const std::string& name) const;

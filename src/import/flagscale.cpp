@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 
+#include "execution_arguments.hpp"
 #include "limits.hpp"
 #include "lists.hpp"
 #include "megatron_job.hpp"
@@ -17,7 +19,12 @@ namespace {
 
 constexpr std::size_t kMeshDegrees = 5;  // tp, cp, ep, dp, pp
 
-/// Keys of all sections as arguments; what is false is not there, lists are left to those who know them.
+bool are_words(const io::Node& list) {
+  return !list.items.empty() &&
+         std::ranges::all_of(list.items, [](const io::Node& item) { return item.kind == io::NodeKind::kString; });
+}
+
+/// Keys of all sections as arguments; what is false is not there, lists of numbers are left to those who know them.
 void flatten(const io::Document& document, const io::Node& node, ArgumentMap& arguments) {
   for (const io::Member& member : node.members) {
     std::string name = member.key;
@@ -32,6 +39,10 @@ void flatten(const io::Document& document, const io::Node& node, ArgumentMap& ar
       case io::NodeKind::kNumber:
       case io::NodeKind::kString: arguments.set(name, {member.value.text, place}); break;
       case io::NodeKind::kArray:
+        if (!are_words(member.value)) break;
+        arguments.set(name, {member.value.items.front().text, place});
+        for (const io::Node& word : member.value.items | std::views::drop(1)) arguments.add_value(name, word.text);
+        break;
       case io::NodeKind::kNull: break;
     }
   }
@@ -61,6 +72,7 @@ class HeteroReader {
     }
     if (!good()) return job;
     set_pipelines(job, std::max(1, files.pipelines), samples, layers);
+    read_execution(arguments_, job);
     job.model = model_words(arguments_);
     if (files.ranks.empty()) job.notes.emplace_back(kRanksUnknown);
     job.ranks = std::move(files.ranks);

@@ -141,9 +141,10 @@ Expected<plan::LaunchPlan> plan_of(const Job& job, const Located& located, const
 
 }  // namespace
 
-Expected<Imported> make_plan(const ReadJob& read, const cluster::Fleet& fleet, const model::Model& model,
+Expected<Imported> make_plan(const ReadJob& read, const cluster::Fleet& fleet, const model::Model& as_given,
                              const Options& options) {
-  if (Diagnostics wrong = differences(read.job(), model); !wrong.empty()) return fail(std::move(wrong));
+  if (Diagnostics wrong = differences(read.job(), as_given); !wrong.empty()) return fail(std::move(wrong));
+  const model::Model model = as_executed(read, as_given);
   auto job = filled(read.job(), fleet, model.job.global_batch);
   if (!job) return fail(std::move(job.error()));
   if (!job->modules.empty()) {

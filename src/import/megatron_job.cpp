@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "execution_arguments.hpp"
 #include "layout.hpp"
 #include "limits.hpp"
 #include "readers.hpp"
@@ -155,6 +156,7 @@ Job read_megatron_job(ArgumentMap& arguments, SortedFiles files) {
   job.pipelines.assign(static_cast<std::size_t>(pipelines), pipeline);
   job.fill = Fill::kSamples;
   job.takes_all = true;
+  read_execution(arguments, job);
   job.model = model_words(arguments);
   if (files.ranks.empty()) job.notes.emplace_back(kRanksUnknown);
   if (pipeline.group > 0 && arguments.has(kNoOverlap)) {

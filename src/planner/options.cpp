@@ -13,12 +13,12 @@
 #include "option_values.hpp"
 #include "planning.hpp"
 #include "prediction.hpp"
+#include "pricer.hpp"
 #include "provenance.hpp"
 #include "tangram/cluster/islands.hpp"
-#include "tangram/evolve/refit.hpp"
 #include "tangram/objective/remedies.hpp"
 #include "tangram/parallelizer/registry.hpp"
-#include "tangram/plan/assemble.hpp"
+#include "tangram/planner/option_gains.hpp"
 
 namespace tangram::planner {
 
@@ -26,6 +26,7 @@ namespace {
 
 using model::ExecutionOption;
 using model::Job;
+using Rank = Pricer::Rank;
 
 constexpr double kLeastGain = 0.001;          // what a change of options has to gain: less is nothing
 constexpr std::size_t kPricedPlans = 4;       // of a search, with other options
@@ -45,8 +46,6 @@ std::vector<ExecutionOption> members_of(const model::OptionSet& set) {
   return members;
 }
 
-using Rank = std::pair<double, double>;  // rank_of
-
 bool is_better(const Rank& a, const Rank& b) {
   const double enough = 1 - kLeastGain;
   return a.first < b.first * enough || (a.first <= b.first && a.second < b.second * enough);
@@ -56,31 +55,6 @@ bool is_better(const Rank& a, const Rank& b) {
 struct Found {
   Job job;
   std::vector<plan::LaunchPlan> plans;
-};
-
-/// Prices plans with other options than they have.
-class Pricer {
- public:
-  Pricer(const cluster::Fleet& fleet, const PlanOptions& options) : fleet_(fleet), options_(options) {}
-
-  /// The same plan with this job; nullopt: it does not fit, or the target refuses it.
-  [[nodiscard]] std::optional<plan::LaunchPlan> priced(const plan::LaunchPlan& plan, const Job& job) const {
-    plan::LaunchPlan variant = plan;
-    variant.model.job = job;
-    const evolve::RefitOptions how{options_.island_tolerance, options_.search.profiles};
-    evolve::Refit refit = evolve::refit(variant, fleet_, variant.model, how);
-    plan::LaunchPlan* const now = refit.fitting();
-    if (now == nullptr || !reasons_against(*now, options_.target).empty()) return std::nullopt;
-    price_for(options_.target, *now);
-    if (!predict(*now, fleet_, options_)) return std::nullopt;
-    return std::move(*now);
-  }
-
-  [[nodiscard]] Rank rank(const plan::LaunchPlan& plan) const { return rank_of(plan, options_.request.objective); }
-
- private:
-  const cluster::Fleet& fleet_;
-  const PlanOptions& options_;
 };
 
 cluster::Fleet with_memory(cluster::Fleet fleet) {
@@ -342,24 +316,6 @@ std::string needs_note(const plan::LaunchPlan& plan) {
   return needs.empty() ? "" : fmt::format("the chosen options need {}", fmt::join(needs, ", "));
 }
 
-/// What each option that is not as the job has it gains.
-std::vector<plan::ChosenOption> gains_of(const plan::LaunchPlan& plan, const Job& given, const cluster::Fleet& fleet,
-                                         const PlanOptions& options) {
-  const Pricer pricer(fleet, options);
-  std::vector<plan::ChosenOption> all;
-  for (const model::OptionName& each : model::option_names()) {
-    Job job = plan.model.job;
-    model::copy_option(each.option, given, job);
-    if (job == plan.model.job) continue;
-    plan::ChosenOption chosen{each.option, model::value_of(each.option, plan.model.job), std::nullopt};
-    if (const auto without = pricer.priced(plan, job)) {
-      chosen.gain = 1 - plan.predicted.iteration.as_double() / without->predicted.iteration.as_double();
-    }
-    all.push_back(std::move(chosen));
-  }
-  return all;
-}
-
 void note_time_limit(double seconds, plan::PlanProvenance& provenance) {
   if (seconds == 0) return;
   provenance.time_limit = seconds;
@@ -431,7 +387,7 @@ model::Model choose_options(const cluster::Fleet& fleet, const model::Model& mod
 }
 
 void note_options(plan::LaunchPlan& plan, const Job& given, const cluster::Fleet& fleet, const PlanOptions& options) {
-  plan.provenance.options = gains_of(plan, given, fleet, options);
+  plan.provenance.options = option_gains(plan, given, fleet, options);
   add_note(plan.provenance.note, needs_note(plan));
 }
 

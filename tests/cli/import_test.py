@@ -47,6 +47,8 @@ def main(binary, configs):
         ("megatron", *tiny, "--forbid", "zero1,dp"),
         ("megatron", *mixed),
         ("megatron", *mixed, "--allow", "tp,sp,pp,zero1,recompute_full,replicas"),
+        ("megatron", *mixed, "--options", "any"),
+        ("megatron", inputs / "tiny.json", inputs / "moe.yaml", "--options", "any,expert_dispatch"),
         ("megatron", alike[0], inputs / "grouped.yaml", "--allow", "dp,zero1"),
         ("mimo", alike[0], inputs / "two_encoders.yaml"),
         ("flagscale", *tiny),

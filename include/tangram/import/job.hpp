@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,20 @@ struct ModelArgument {
   Place place;
 };
 
+/// How a job runs its model, as far as Megatron-LM's arguments say; the rest is as the model file has it.
+struct ExecutionArguments {
+  std::optional<model::CudaGraphs> cuda_graphs;
+  std::optional<model::ExpertDispatch> expert_dispatch;
+  std::optional<model::ContextExchange> context_exchange;
+  std::optional<model::RecomputeModules> recompute_modules;
+  std::optional<model::OffloadModules> offload_modules;
+  // Switches; false: not said.
+  bool overlap_experts = false;
+  bool overlap_gather = false;
+  bool overlap_tp = false;
+  bool fused_loss = false;
+};
+
 /// A module of a multimodal model, on ranks of its own from `offset` on: tp fastest, then dp, then pp.
 struct JobModule {
   std::string name;
@@ -127,6 +142,7 @@ struct Job {
   std::vector<JobModule> modules;        ///< of which the pipelines are made once the model is known
   std::int64_t microbatch = 0;           ///< of a job of modules: samples of all replicas together
   std::vector<ModelArgument> model;
+  ExecutionArguments execution;
   double claimed_seconds = 0;  ///< of an iteration, by the planner that wrote the file; 0: it does not say
   std::vector<std::string> notes;
 };

@@ -248,7 +248,7 @@ struct RuntimeLook {
   bool operator==(const RuntimeLook&) const = default;
 };
 
-/// An execution option that the job left free, and that the planner chose.
+/// An execution option that is not as the model file has it: the planner chose it, or an imported job says so.
 struct ChosenOption {
   model::ExecutionOption option = model::ExecutionOption::kCudaGraphs;
   std::string value;           ///< of the plan's job

@@ -211,6 +211,64 @@ TEST_CASE("instances of the distributed optimizer are pipelines, or groups in th
   CHECK(odd.error().front().message == "2 instances cannot be divided among the 3 pipelines of the rank map");
 }
 
+TEST_CASE("a script's execution options are read with all of their values") {
+  const auto read = megatron(
+      "ARGS=(\n  --num-layers 8 --cuda-graph-impl transformer_engine \n  --cuda-graph-modules attn moe_router "
+      "moe_preprocess)\ntorchrun --nproc-per-node 8 train.py --num-layers 8 " +
+      kBatch +
+      "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep --cp-comm-type a2a "
+      "--recompute-granularity selective --recompute-modules layernorm moe_act \\\n mlp --overlap-param-gather "
+      "--fine-grained-activation-offloading --offload-modules core_attn\nmoe_act --tp-comm-overlap\n");
+  REQUIRE(read);
+  const ExecutionArguments& said = read->job().execution;
+  using enum model::GraphModule;
+  CHECK(said.cuda_graphs == model::CudaGraphs{kAttention, kRouter});
+  CHECK(said.expert_dispatch == model::ExpertDispatch::kHybridEp);
+  CHECK(said.context_exchange == model::ContextExchange::kAllToAll);
+  CHECK(said.recompute_modules == model::RecomputeModules{model::RecomputeModule::kNorms,
+                                                          model::RecomputeModule::kExpertActivation,
+                                                          model::RecomputeModule::kFeedForward});
+  CHECK(said.offload_modules == model::OffloadModules{model::OffloadModule::kCoreAttention});  // the line ends there
+  CHECK(said.overlap_gather);
+  CHECK(said.overlap_tp);
+  CHECK_FALSE(said.overlap_experts);
+  CHECK_FALSE(said.fused_loss);
+}
+
+TEST_CASE("CUDA graphs are read under the names of each Megatron-LM") {
+  const auto graphs = [](const std::string& words) {
+    const auto read = megatron("--num-layers 8 " + kBatch + words + "\n");
+    REQUIRE(read);
+    return read->job().execution.cuda_graphs;
+  };
+  CHECK_FALSE(graphs(""));
+  CHECK(graphs("--cuda-graph-impl none") == model::kNoGraphs);
+  CHECK(graphs("--cuda-graph-impl full_iteration") == model::kGraphOfStep);
+  CHECK(graphs("--cuda-graph-impl local --cuda-graph-scope full_iteration") == model::kGraphOfStep);
+  CHECK(graphs("--cuda-graph-impl transformer_engine") == model::kGraphsOfBlocks);
+  CHECK(graphs("--external-cuda-graph --cuda-graph-scope attn") == model::CudaGraphs{model::GraphModule::kAttention});
+  CHECK(graphs("--enable-cuda-graph") == model::kGraphsOfBlocks);
+}
+
+TEST_CASE("values of execution options that nothing predicts are named, and unknown ones refused") {
+  const auto read = megatron("--num-layers 8 " + kBatch + "--moe-token-dispatcher-type allgather\n");
+  REQUIRE(read);
+  CHECK_FALSE(read->job().execution.expert_dispatch);
+  CHECK(read->job().notes.front() ==
+        "--moe-token-dispatcher-type allgather is not predicted: what the model file has is taken");
+  const auto error = [](const std::string& words) {
+    const auto wrong = megatron("--num-layers 8 " + kBatch + words + "\n");
+    return wrong ? "" : wrong.error().front().message + ": " + wrong.error().front().hint;
+  };
+  CHECK(error("--cp-comm-type ring") ==
+        "--cp-comm-type has no value \"ring\": one of p2p, all_gather, allgather, a2a, a2a+p2p");
+  CHECK(error("--cuda-graph-impl te") ==
+        "--cuda-graph-impl has no value \"te\": one of none, local, transformer_engine, full_iteration");
+  CHECK(error("--recompute-granularity selective --recompute-modules mlp norm") ==
+        "--recompute-modules has no value \"norm\": one of core_attn, layernorm, mla_up_proj, moe_act, mlp, moe, "
+        "shared_experts");
+}
+
 TEST_CASE("FlagScale's meshes are stages") {
   const std::string head =
       "system:\n  hetero:\n    enable_hetero: true\n    hetero_process_meshes: [2, 1, 1, 2, 2, 1, 1, 1, 4, 1]\n";

@@ -63,8 +63,9 @@ class ExecutionReader {
     said.cuda_graphs = graphs();
     said.expert_dispatch = dispatch();
     said.context_exchange = value_of("cp-comm-type", kContextExchanges);
-    if (arguments_.text_or("recompute-granularity", "") == "selective") {
-      said.recompute_modules = modules("recompute-modules", model::kRecomputeModuleNames);
+    if (is_selective()) {
+      const model::RecomputeModules usual{model::RecomputeModule::kCoreAttention};  // Megatron-Core's default
+      said.recompute_modules = modules("recompute-modules", model::kRecomputeModuleNames).value_or(usual);
     }
     if (arguments_.has("fine-grained-activation-offloading")) {
       said.offload_modules = modules("offload-modules", model::kOffloadModuleNames);
@@ -114,6 +115,10 @@ class ExecutionReader {
       if (std::ranges::none_of(table, is_called)) report(name, word, table);
     }
     return members_called(table, words);
+  }
+
+  [[nodiscard]] bool is_selective() const {
+    return arguments_.has("recompute-activations") || arguments_.text_or("recompute-granularity", "") == "selective";
   }
 
   std::optional<ExpertDispatch> dispatch() {

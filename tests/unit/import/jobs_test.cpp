@@ -250,6 +250,42 @@ TEST_CASE("CUDA graphs are read under the names of each Megatron-LM") {
   CHECK(graphs("--enable-cuda-graph") == model::kGraphsOfBlocks);
 }
 
+TEST_CASE("what a script says takes the place of the model file's options, where it comes to something else") {
+  const auto executed = [](const std::string& training, const std::string& words) {
+    const auto model = model::read_model(
+        "schema: tangram.model/1\nname: m\narchitecture: {vocabulary: 512, hidden: 256, layers: 8, heads: 4, moe: "
+        "{experts: 4, experts_per_token: 1, expert_hidden: 64}}\ntraining: {sequence_length: 1024, "
+        "global_batch_samples: 8" +
+            training + "}\n",
+        "model.yaml");
+    REQUIRE(model);
+    const auto read = megatron("--num-layers 8 " + kBatch + words + "\n");
+    REQUIRE(read);
+    return as_executed(*read, *model).job;
+  };
+  using model::ExpertDispatch;
+  CHECK(executed(", cuda_graphs: attn", "").cuda_graphs == model::CudaGraphs{model::GraphModule::kAttention});
+  CHECK(executed(", cuda_graphs: attn", "--cuda-graph-impl none").cuda_graphs == model::kNoGraphs);
+  // All that the model has of blocks.
+  CHECK(executed(", cuda_graphs: blocks",
+                 "--cuda-graph-impl transformer_engine --cuda-graph-modules attn moe_router moe_preprocess")
+            .cuda_graphs == model::kGraphsOfBlocks);
+  using enum model::RecomputeModule;
+  const std::string selective = "--recompute-granularity selective";
+  CHECK(executed("", selective + " --recompute-modules layernorm moe_act").recompute_modules.empty());  // the usual ones
+  CHECK(executed("", selective + " --recompute-modules moe_act").recompute_modules ==
+        model::RecomputeModules{kExpertActivation});
+  CHECK(executed("", selective).recompute_modules == model::RecomputeModules{kCoreAttention});
+  CHECK(executed("", "--recompute-activations").recompute_modules == model::RecomputeModules{kCoreAttention});
+  // Experts of one rank are not exchanged, whatever the argument.
+  const std::string by_deepep = ", expert_dispatch: deepep", all_to_all = "--moe-token-dispatcher-type alltoall";
+  CHECK(executed(by_deepep, all_to_all).expert_dispatch == ExpertDispatch::kDeepEp);
+  CHECK(executed(by_deepep, all_to_all + " --expert-model-parallel-size 2").expert_dispatch ==
+        ExpertDispatch::kAllToAll);
+  CHECK(executed(", overlap_parameter_gather: true", "").overlap_gather);
+  CHECK(executed("", "--overlap-param-gather").overlap_gather);
+}
+
 TEST_CASE("values of execution options that nothing predicts are named, and unknown ones refused") {
   const auto read = megatron("--num-layers 8 " + kBatch + "--moe-token-dispatcher-type allgather\n");
   REQUIRE(read);

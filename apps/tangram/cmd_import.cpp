@@ -144,7 +144,7 @@ void finish(plan::LaunchPlan& plan, const ImportInputs& inputs, const std::strin
   simulate::predict(plan, result, cost::fleet_peak(inputs.fleet, inputs.model.job.precision));
 }
 
-/// The execution options that the job says, and not the model file, with what each of them brings.
+/// The execution options that the job says, and not the model file, with what each brings to a plan that runs.
 void note_options(plan::LaunchPlan& plan, const ImportInputs& inputs, double island_tolerance) {
   planner::PlanOptions options = planner::usual_options(inputs.fleet, plan.model);
   options.target = plan.runtime;
@@ -190,7 +190,6 @@ ExitCode run_import(const ImportArguments& arguments, const Context& context) {
   auto imported = importing::make_plan(*job, inputs->fleet, inputs->model, options);
   if (!imported) return refuse(imported.error());
   finish(imported->plan, *inputs, arguments.from);
-  note_options(imported->plan, *inputs, options.island_tolerance);
   for (const std::string& note : imported->notes) context.terminal.note(note);
   const model::Model executed = importing::as_executed(*job, inputs->model);
   const plan::CheckReport judged = plan::check(imported->plan, inputs->fleet, &executed);
@@ -201,6 +200,7 @@ ExitCode run_import(const ImportArguments& arguments, const Context& context) {
       context.terminal.note(fmt::format("{} was not written: the plan does not pass its check", arguments.output));
     return print_text(context, for_people(*imported, judged, context.terminal), ExitCode::kInfeasible);
   }
+  note_options(imported->plan, *inputs, options.island_tolerance);
   const auto text = planner::checked_text(imported->plan, inputs->fleet, executed);
   if (!text) return refuse(text.error());
   if (const auto written = write_output(context, *output, *text); !written) return refuse(written.error());

@@ -191,8 +191,7 @@ ExitCode run_import(const ImportArguments& arguments, const Context& context) {
   if (!imported) return refuse(imported.error());
   finish(imported->plan, *inputs, arguments.from);
   for (const std::string& note : imported->notes) context.terminal.note(note);
-  const model::Model executed = importing::as_executed(*job, inputs->model);
-  const plan::CheckReport judged = plan::check(imported->plan, inputs->fleet, &executed);
+  const plan::CheckReport judged = plan::check(imported->plan, inputs->fleet, &imported->model);
   const bool to_stdout = context.json || arguments.output == "-";
   if (!judged.ok()) {
     if (to_stdout) return refuse(errors_of(judged));
@@ -201,7 +200,7 @@ ExitCode run_import(const ImportArguments& arguments, const Context& context) {
     return print_text(context, for_people(*imported, judged, context.terminal), ExitCode::kInfeasible);
   }
   note_options(imported->plan, *inputs, options.island_tolerance);
-  const auto text = planner::checked_text(imported->plan, inputs->fleet, executed);
+  const auto text = planner::checked_text(imported->plan, inputs->fleet, imported->model);
   if (!text) return refuse(text.error());
   if (const auto written = write_output(context, *output, *text); !written) return refuse(written.error());
   return print_text(context, to_stdout ? *text : for_people(*imported, judged, context.terminal));

@@ -294,8 +294,7 @@ std::optional<DeviceRates> expert_rates(const model::BlockType& block, const mod
 }
 
 /// All of what every token passes behind attention: a dense feed-forward part or shared experts.
-Passes feeding(const Context& c) {
-  const double columns = c.local.dense + c.local.shared;
+Passes feeding(const Context& c, double columns) {
   Passes time;
   if (columns > 0) time += dense_part(c, columns);
   time += adapters(c, false);
@@ -310,11 +309,12 @@ Passes router(const Context& c) {
   return time;
 }
 
-/// Router, permutation, the experts' grouped products (Gale et al., MegaBlocks, arXiv 2211.15841), un-permutation.
-Passes experts(const Context& c) {
+/// The router's, permutation, the experts' grouped products (Gale et al., MegaBlocks, arXiv 2211.15841),
+/// un-permutation.
+Passes experts(const Context& c, const Passes& router) {
   const LocalBlock& l = c.local;
   const double width = l.expert_input;
-  Passes time = router(c);
+  Passes time = router;
   if (c.block.feed_forward.latent_hidden > 0) {
     time += linear(c, l.rows, l.hidden, width);
     time += linear(c, l.rows, width, l.hidden);
@@ -616,17 +616,17 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   MixerTime mixer = add_mixer(c, parts.mixing);
   parts.mixing += adapters(c, true);
   parts.mixing += dequantized_others(c);
-  parts.feeding = feeding(c);
+  const double columns = c.local.dense + c.local.shared;
+  parts.feeding = feeding(c, columns);
   const bool moe = block.feed_forward.is_moe();
   if (moe) parts.router = router(c);
-  const Passes routed = moe ? experts(c) : Passes{};
+  const Passes routed = moe ? experts(c, parts.router) : Passes{};
   const Passes streams = residual_stream(c);
   Passes device = streams;
   for (const Passes& part : {parts.mixing, parts.feeding, routed}) device += part;
   time.compute = host_bound_block(device, with_streams(parts, streams, block), c, job);
 
-  const int regions =
-      (block.mixes() ? 1 : 0) + (c.local.dense + c.local.shared > 0 && !block.parallel_attention ? 1 : 0);
+  const int regions = (block.mixes() ? 1 : 0) + (columns > 0 && !block.parallel_attention ? 1 : 0);
   const ExpertExchange experts_exchange = moe ? expert_exchange(c, job) : ExpertExchange{};
   const Passes travel = context_exchange(c);
   const Passes hidden_ring = hidden_exchange(c, travel,

@@ -45,14 +45,15 @@ class Shell {
 
   void skip_gap() {
     while (at_ < text_.size()) {
-      const bool joined =
-          text_[at_] == '\\' && (text_.compare(at_ + 1, 1, "\n") == 0 || text_.compare(at_ + 1, 2, "\r\n") == 0);
-      if (joined || is_blank(text_[at_]) || text_[at_] == '(' || text_[at_] == ')') {
-        if (text_[at_] == '(') in_list_ = true;
-        if (text_[at_] == ')') in_list_ = false;
-        ended_ = ended_ || text_[at_] == ')' || (text_[at_] == '\n' && !in_list_);
-        at_ += joined ? text_.find('\n', at_) + 1 - at_ : 1;
-      } else if (text_[at_] == '#') {
+      const char c = text_[at_];
+      const bool joined = c == '\\' && (text_.compare(at_ + 1, 1, "\n") == 0 || text_.compare(at_ + 1, 2, "\r\n") == 0);
+      if (joined) {
+        at_ = text_.find('\n', at_) + 1;
+      } else if (is_blank(c) || c == '(' || c == ')') {
+        if (c == '(' || c == ')') in_list_ = c == '(';
+        if (c == ')' || (c == '\n' && !in_list_)) ended_ = true;
+        ++at_;
+      } else if (c == '#') {
         at_ = std::min(text_.find('\n', at_), text_.size());
       } else {
         return;

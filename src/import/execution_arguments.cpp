@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "megatron_job.hpp"
 #include "tangram/base/enum_names.hpp"
 
 namespace tangram::importing {
@@ -51,8 +52,13 @@ constexpr std::array<Meaning<model::CudaGraphs>, 8> kGraphScopes{{
     {"full_iteration", model::kGraphOfStep},
     {"moe", std::nullopt},
 }};
-constexpr std::array<std::string_view, 4> kGraphImplementations{"none", "local", "transformer_engine",
-                                                                "full_iteration"};
+/// Without scopes.
+constexpr std::array<Meaning<model::CudaGraphs>, 4> kGraphImplementations{{
+    {"none", model::kNoGraphs},
+    {"local", model::kGraphsOfBlocks},
+    {"transformer_engine", model::kGraphsOfBlocks},
+    {"full_iteration", model::kGraphOfStep},
+}};
 
 class ExecutionReader {
  public:
@@ -63,7 +69,7 @@ class ExecutionReader {
     said.cuda_graphs = graphs();
     said.expert_dispatch = dispatch();
     said.context_exchange = value_of("cp-comm-type", kContextExchanges);
-    if (is_selective()) {
+    if (recompute_granularity(arguments_) == "selective") {
       const model::RecomputeModules usual{model::RecomputeModule::kCoreAttention};  // Megatron-Core's default
       said.recompute_modules = modules("recompute-modules", model::kRecomputeModuleNames).value_or(usual);
     }
@@ -117,10 +123,6 @@ class ExecutionReader {
     return members_called(table, words);
   }
 
-  [[nodiscard]] bool is_selective() const {
-    return arguments_.has("recompute-activations") || arguments_.text_or("recompute-granularity", "") == "selective";
-  }
-
   std::optional<ExpertDispatch> dispatch() {
     const std::string backend = "moe-flex-dispatcher-backend";
     const auto kind = value_of("moe-token-dispatcher-type", kDispatchers);
@@ -137,18 +139,12 @@ class ExecutionReader {
   std::optional<model::CudaGraphs> graphs() {
     const std::string implementation = arguments_.text_or("cuda-graph-impl", graph_implementation());
     if (implementation.empty()) return std::nullopt;
-    if (std::ranges::find(kGraphImplementations, implementation) == kGraphImplementations.end()) {
-      arguments_.error_at("cuda-graph-impl", "unknown-value",
-                          fmt::format("--cuda-graph-impl has no value \"{}\"", implementation),
-                          fmt::format("one of {}", fmt::join(kGraphImplementations, ", ")));
-      return std::nullopt;
-    }
-    if (implementation == "none") return model::kNoGraphs;
-    if (implementation == "full_iteration") return model::kGraphOfStep;
+    const auto whole = meaning_of("cuda-graph-impl", implementation, kGraphImplementations);
+    if (whole != model::kGraphsOfBlocks) return whole;
     for (const std::string name : {"cuda-graph-modules", "cuda-graph-scope"}) {
       if (const Argument* scopes = arguments_.find(name); scopes != nullptr) return graphs_of(name, *scopes);
     }
-    return model::kGraphsOfBlocks;
+    return whole;
   }
 
   model::CudaGraphs graphs_of(const std::string& name, const Argument& scopes) {

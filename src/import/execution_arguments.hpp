@@ -11,4 +11,7 @@ namespace tangram::importing {
 /// Unknown values are reported; what nothing here predicts becomes a note of the job.
 void read_execution(ArgumentMap& arguments, Job& job);
 
+/// The model as the job runs it.
+[[nodiscard]] model::Model as_executed(const ReadJob& job, const model::Model& model);
+
 }  // namespace tangram::importing

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "execution_arguments.hpp"
 #include "fill.hpp"
 #include "layers.hpp"
 #include "model_arguments.hpp"
@@ -144,7 +145,7 @@ Expected<plan::LaunchPlan> plan_of(const Job& job, const Located& located, const
 Expected<Imported> make_plan(const ReadJob& read, const cluster::Fleet& fleet, const model::Model& as_given,
                              const Options& options) {
   if (Diagnostics wrong = differences(read.job(), as_given); !wrong.empty()) return fail(std::move(wrong));
-  const model::Model model = as_executed(read, as_given);
+  model::Model model = as_executed(read, as_given);
   auto job = filled(read.job(), fleet, model.job.global_batch);
   if (!job) return fail(std::move(job.error()));
   if (!job->modules.empty()) {
@@ -162,7 +163,7 @@ Expected<Imported> make_plan(const ReadJob& read, const cluster::Fleet& fleet, c
   const Located located = locate(*job, *assignment, fleet, hierarchy, model);
   auto plan = plan_of(*job, located, fleet, model, options.profiles);
   if (!plan) return fail(std::move(plan.error()));
-  Imported imported{std::move(*plan), {}};
+  Imported imported{std::move(*plan), std::move(model), {}};
   for (plan::IdleGpus& idle : imported.plan.idle) idle.reason = "not used by the imported job";
   imported.notes = job->notes;
   if (job->claimed_seconds > 0) {

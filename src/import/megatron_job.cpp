@@ -80,11 +80,15 @@ int read_zero(ArgumentMap& arguments) {
   return arguments.has("use-distributed-optimizer") ? 1 : 0;
 }
 
+std::string recompute_granularity(const ArgumentMap& arguments) {
+  const bool old_switch = arguments.has("recompute-activations");
+  return arguments.text_or("recompute-granularity", old_switch ? "selective" : "");
+}
+
 cost::MemoryPolicy read_policy(ArgumentMap& arguments, std::int64_t layers) {
   cost::MemoryPolicy policy;
   policy.zero = read_zero(arguments);
-  const bool old_switch = arguments.has("recompute-activations");
-  const std::string granularity = arguments.text_or("recompute-granularity", old_switch ? "selective" : "");
+  const std::string granularity = recompute_granularity(arguments);
   if (granularity == "selective") {
     policy.recompute = cost::RecomputeMode::kSelective;
   } else if (granularity == "full") {

@@ -16,6 +16,9 @@ namespace tangram::importing {
 /// ZeRO stage of --use-distributed-optimizer and the FSDP switches.
 [[nodiscard]] int read_zero(ArgumentMap& arguments);
 
+/// As --recompute-granularity or the older switch says it; "": nothing is recomputed.
+[[nodiscard]] std::string recompute_granularity(const ArgumentMap& arguments);
+
 /// What is recomputed of a stage with so many layers.
 [[nodiscard]] cost::MemoryPolicy read_policy(ArgumentMap& arguments, std::int64_t layers);
 

@@ -21,14 +21,13 @@ std::string to_string(const CudaGraphs& graphs) { return fmt::format("{}", fmt::
 bool is_partial(const CudaGraphs& graphs) { return !graphs.empty() && !graphs.has(GraphModule::kRest); }
 
 CudaGraphs captured_modules(const Model& model) {
-  CudaGraphs own;
-  for (const BlockType& type : model.types) {
-    if (type.mixes()) own.add(mixing_module(type));
-    if (type.feeds_forward()) own.add(feeding_module(type));
-  }
   CudaGraphs captured;
-  for (const auto& [_, module] : kGraphModuleNames) {
-    if (own.has(module) && model.job.cuda_graphs.has(module)) captured.add(module);
+  const auto capture = [&](GraphModule module) {
+    if (model.job.cuda_graphs.has(module)) captured.add(module);
+  };
+  for (const BlockType& type : model.types) {
+    if (type.mixes()) capture(mixing_module(type));
+    if (type.feeds_forward()) capture(feeding_module(type));
   }
   return captured;
 }

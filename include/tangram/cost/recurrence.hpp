@@ -23,8 +23,8 @@
 // the shares of the rates of large products and copies that Triton's kernels reach; that states of the delta rule come
 // one after the other is not charged. Backward works states out again and has two products for each of forward, with
 // twice the bytes. Around them stream the convolution (with Mamba-2 it runs again in backward), the scalars of a head,
-// the norms of keys and queries of the delta rule, and the gated norm. The FLOPs that MFU counts do not depend on chunks:
-// model/recurrence.hpp has them.
+// the norms of keys and queries of the delta rule, and the gated norm. The FLOPs that MFU counts do not depend on
+// chunks: model/recurrence.hpp has them.
 //
 // tp shards heads and groups (2405.21060, section 8.1); cp exchanges tokens for heads in front of the convolution and
 // back in front of the projection back (an all-to-all each, as DeepSpeed-Ulysses has for attention, arXiv 2309.14509),

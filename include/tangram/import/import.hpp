@@ -70,15 +70,13 @@ struct Options {
 
 struct Imported {
   plan::LaunchPlan plan;
+  model::Model model;              ///< as the job runs it: with the execution options that it says
   std::vector<std::string> notes;  ///< what was assumed
 };
 
-/// The model as the job runs it: with the execution options that it says (ReadJob::job().execution).
-[[nodiscard]] model::Model as_executed(const ReadJob& job, const model::Model& model);
-
-/// The plan on the fleet, of the model as_executed, with times and memory as the planner's own plans have them,
-/// warm-ups those of classic 1F1B. Fails where the job cannot be said at all: another model, GPUs that the fleet has
-/// not, degrees that no cost exists for, a stage without layers.
+/// The plan on the fleet, with times and memory as the planner's own plans have them, warm-ups those of classic 1F1B.
+/// Fails where the job cannot be said at all: another model, GPUs that the fleet has not, degrees that no cost exists
+/// for, a stage without layers.
 [[nodiscard]] Expected<Imported> make_plan(const ReadJob& job, const cluster::Fleet& fleet, const model::Model& model,
                                            const Options& options = {});
 

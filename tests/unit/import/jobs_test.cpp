@@ -1,4 +1,5 @@
 // What the files of runtimes say, and what is wrong with them.
+#include "execution_arguments.hpp"
 #include "support/catch.hpp"
 #include "tangram/import/job.hpp"
 
@@ -272,7 +273,8 @@ TEST_CASE("what a script says takes the place of the model file's options, where
             .cuda_graphs == model::kGraphsOfBlocks);
   using enum model::RecomputeModule;
   const std::string selective = "--recompute-granularity selective";
-  CHECK(executed("", selective + " --recompute-modules layernorm moe_act").recompute_modules.empty());  // the usual ones
+  CHECK(
+      executed("", selective + " --recompute-modules layernorm moe_act").recompute_modules.empty());  // the usual ones
   CHECK(executed("", selective + " --recompute-modules moe_act").recompute_modules ==
         model::RecomputeModules{kExpertActivation});
   CHECK(executed("", selective).recompute_modules == model::RecomputeModules{kCoreAttention});

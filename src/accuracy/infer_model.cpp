@@ -93,7 +93,9 @@ bool uses_sequence_parallelism(const Measurement& m, const cluster::GpuType& dev
 void set_printed(model::Job& job, const KernelFacts& printed) {
   job.dropout = printed.dropout.value_or(job.dropout);
   job.fused_kernels = printed.fused.value_or(job.fused_kernels);
-  job.fused_loss = printed.fused_loss.value_or(job.fused_loss);
+  if (printed.fused_loss) {
+    job.fused_loss = *printed.fused_loss ? model::FusedLoss::kTransformerEngine : model::FusedLoss::kNone;
+  }
   job.fused_accumulation = printed.fused_accumulation.value_or(job.fused_accumulation);
 }
 

@@ -29,10 +29,15 @@ bool has_vendor_kernels(const Measurement& m, const cluster::GpuType& device) {
                                                         "maxtext", "paxml", "primus", "transformer engine", "(te"});
 }
 
+/// To MLPerf.
+bool is_nvidia_submission(const Measurement& m, const cluster::GpuType& device) {
+  return names_any(m.source, {"mlperf"}) && device.vendor == "nvidia";
+}
+
 /// Submissions to MLPerf on NVIDIA's GPUs run NeMo.
 bool follows_recipes(const Measurement& m, const cluster::GpuType& device) {
-  const bool mlperf = names_any(m.source, {"mlperf"}) && device.vendor == "nvidia";
-  return mlperf || names_any(software_of(m), {"nemo", "megatron bridge", "megatron-bridge", "dgx cloud"});
+  return is_nvidia_submission(m, device) ||
+         names_any(software_of(m), {"nemo", "megatron bridge", "megatron-bridge", "dgx cloud"});
 }
 
 /// MXFP8 in Megatron-Bridge's recipes of 2025 (v0.2.0 to v0.2.2, scripts/performance/configs: overlap_param_gather =
@@ -58,8 +63,7 @@ bool overlaps_tensor_exchange(const Measurement& m, const cluster::GpuType& devi
 /// later).
 model::CudaGraphs find_graphs(const Measurement& m, const cluster::GpuType& device) {
   const GraphFacts& facts = m.graphs;
-  const bool mlperf = names_any(m.source, {"mlperf"}) && device.vendor == "nvidia" && is_recent(device);
-  if (facts.captured_by.empty() && mlperf) return model::kGraphOfStep;
+  if (facts.captured_by.empty() && is_nvidia_submission(m, device) && is_recent(device)) return model::kGraphOfStep;
   if (facts.captured_by.empty() || facts.captured_by == "none") return model::kNoGraphs;
   if (std::ranges::count(facts.scope, "layer") > 0) return model::kGraphsOfBlocks;
   if (facts.captured_by != "transformer_engine") return model::kGraphOfStep;
@@ -121,10 +125,19 @@ double find_imbalance(const ExpertFacts& facts, double usual) {
   return facts.balance == "natural" ? kNatural : usual;
 }
 
-/// Cross-entropy without copies in fp32. NeMo's and Megatron-Bridge's models have cross_entropy_loss_fusion set, by
-/// Transformer Engine (GPTModelProvider); MosaicML's have FlashAttention's by default (ComposerMPTCausalLM).
-bool has_fused_loss(const Measurement& m, const cluster::GpuType& device) {
-  return (has_vendor_kernels(m, device) && follows_recipes(m, device)) || names_any(m.source, {"llm-foundry"});
+/// Megatron-Bridge's models and NVIDIA's submissions have Transformer Engine's (GPTModelProvider), but for hybrid ones,
+/// which have the compiled one (HybridModelProvider, perf_recipes/nemotronh); so have NeMo's (cross_entropy_loss_fusion
+/// of its models and of the files in v24.11 and v25.02), until its scripts of April 2025 took Transformer Engine's.
+/// MosaicML's have FlashAttention's, one kernel as well (ComposerMPTCausalLM), and so may XLA's.
+model::FusedLoss find_loss(const Measurement& m, const cluster::GpuType& device) {
+  using model::FusedLoss;
+  if (names_any(m.source, {"llm-foundry"})) return FusedLoss::kTransformerEngine;
+  if (!has_vendor_kernels(m, device) || !follows_recipes(m, device)) return FusedLoss::kNone;
+  if (is_compiled(m)) return FusedLoss::kTransformerEngine;
+  const bool hybrid = names_any(m.model.name, {"nemotron_3", "nemotron-h"});
+  return hybrid || names_any(m.source, {"recipes v24.", "recipes v25.02", "recipes v25.04"})
+             ? FusedLoss::kNative
+             : FusedLoss::kTransformerEngine;
 }
 
 /// NVIDIA's containers of 2025 had cuDNN 9.8 to 9.15, submissions to MLPerf v5.0 and v5.1 are made of them.
@@ -160,7 +173,7 @@ void set_kernels(model::Job& job, const Measurement& m, const cluster::GpuType& 
   job.narrow_inputs = vendor || job.precision == DType::kFp4;
   job.wide_experts = names_any(m.precision, {"bf16 experts"});
   job.in_place_loss = vendor;
-  job.fused_loss = has_fused_loss(m, device);
+  job.fused_loss = find_loss(m, device);
   job.cuda_graphs = find_graphs(m, device);
   job.overlap_tp = overlaps_tensor_exchange(m, device);
   job.overlap_gather = overlaps_gather(m, device);

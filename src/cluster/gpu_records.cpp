@@ -137,6 +137,9 @@ class RecordReader {
     compute.kernel_launch =
         from_us(calibration->number_or("kernel_launch_us", to_us(compute.kernel_launch), kOverhead));
     compute.host_issue = from_us(calibration->number_or("host_issue_us", to_us(compute.host_issue), kOverhead));
+    const double unvectorized = in_units(compute.unvectorized_values, kGigabyte);
+    compute.unvectorized_values = kGigabyte * calibration->number_or("unvectorized_gvalues_s", unvectorized,
+                                                                     io::number_limit("unvectorized_gvalues_s"));
     compute.source = calibration->string_or("source", compute.source.str());
     calibration->finish();
   }
@@ -288,6 +291,9 @@ nlohmann::ordered_json gpu_to_json(const GpuType& type, const std::string& key) 
   }
   calibration["kernel_launch_us"] = to_us(type.compute.kernel_launch);
   calibration["host_issue_us"] = to_us(type.compute.host_issue);
+  if (type.compute.unvectorized_values > 0) {
+    calibration["unvectorized_gvalues_s"] = in_units(type.compute.unvectorized_values, kGigabyte);
+  }
   if (!type.compute.source.empty()) calibration["source"] = type.compute.source.view();
   record["price_per_hour_usd"] = type.price_per_hour.value();
   if (!type.source.empty()) record["source"] = type.source.view();

@@ -14,6 +14,7 @@
 //       "pcie": { "bandwidth_gb_s": 32, "latency_us": 5 },                    // one direction
 //       "calibration": { "gemm_efficiency": 0.82, "attention_forward": 0.51, "attention_backward": 0.26,
 //                        "memory_efficiency": 0.71, "kernel_launch_us": 1, "host_issue_us": 70, "source": "...",
+//                        "unvectorized_gvalues_s": 185,                          // left out: not known
 //                        "fused_kernels": { "gemm_efficiency": 0.7, "fp8_efficiency": 0.64,
 //                                           "memory_efficiency": 0.85 },            // left out: not known
 //                        "native_attention": { "forward": 0.722, "backward": 0.627,   // left out: not known

@@ -51,6 +51,9 @@ Link slower_of(const Link& a, const Link& b) {
   return {std::min(a.bandwidth, b.bandwidth), std::max(a.latency, b.latency), std::max(a.ramp, b.ramp)};
 }
 
+/// Of two rates, 0 where there is no limit.
+double slower_limit(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
+
 GpuType slower_of(const GpuType& a, const GpuType& b) {
   GpuType slower = a;
   if (a.architecture != b.architecture) slower.architecture.clear();  // what one generation alone can do, neither does
@@ -68,6 +71,7 @@ GpuType slower_of(const GpuType& a, const GpuType& b) {
   slower.compute.native_attention = slower_kernels(a.compute.native_attention, b.compute.native_attention);
   slower.compute.fused_kernels = slower_kernels(a.compute.fused_kernels, b.compute.fused_kernels);
   slower.compute.host_issue = std::max(a.compute.host_issue, b.compute.host_issue);
+  slower.compute.unvectorized_values = slower_limit(a.compute.unvectorized_values, b.compute.unvectorized_values);
   slower.compute.memory_efficiency = std::min(a.compute.memory_efficiency, b.compute.memory_efficiency);
   slower.compute.kernel_launch = std::max(a.compute.kernel_launch, b.compute.kernel_launch);
   slower.price_per_hour = std::max(a.price_per_hour, b.price_per_hour);

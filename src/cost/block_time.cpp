@@ -9,13 +9,20 @@
 namespace tangram::cost {
 namespace {
 
+/// Kernels of a framework's own operators.
+struct Operators {
+  Elementwise forward;
+  Elementwise backward;
+};
+
 // Streams of one kernel in activation sizes: values read plus values written.
 constexpr double kNormForward = 2, kNormBackward = 3;          // x -> y; x, dy -> dx
 constexpr double kResidualForward = 3, kResidualBackward = 3;  // x, residual -> sum; two gradients -> sum
 constexpr double kRotaryForward = 2, kRotaryBackward = 2;
-// Operator by operator. Forward: x cos, -x of half, halves turned, turned sin, sum, copied behind what is not turned.
-// Backward: d cos, d sin, -d of half, halves turned, sum, and a zeroed copy for each of the two slices, one with a sum.
-constexpr double kScaledRotaryForward = 2 + 1 + 2 + 2 + 3 + 2, kScaledRotaryBackward = 2 + 2 + 1 + 2 + 3 + 3 + 4;
+// Operator by operator, of rows with gaps. Forward: x cos, -x of half, halves turned, turned sin; sum, copied behind
+// what is not turned. Backward: d cos, d sin, -d of half; halves turned, sum, a zeroed copy for each of the two slices,
+// one with a sum.
+constexpr Operators kScaledRotary{{3 + 2, 2 + 1 + 2 + 2, 3.5}, {2 + 3 + 3 + 4, 2 + 2 + 1, 2.5}};
 constexpr double kGatedForward = 3, kGatedBackward = 5;  // gate, up -> product; those and d -> two gradients
 constexpr double kPlainForward = 2, kPlainBackward = 3;
 constexpr double kPermute = 2;
@@ -25,12 +32,16 @@ constexpr double kPermute = 2;
 constexpr double kReorder = 2;
 constexpr double kScale = 2;
 // The bias behind the second product of experts, which Megatron-Core weighs and adds expert by expert, by kernels of
-// their own (TEGroupedMLP._apply_bias). Forward: bias x weight -> b, x + b -> y, y of all experts -> one. Backward:
-// d x weight -> p and d x bias -> q, p and q summed up, d of all experts -> one.
-constexpr double kExpertBiasForward = 6, kExpertBiasBackward = 8;
+// their own (TEGroupedMLP._apply_bias). Forward: bias x weight -> b; x + b -> y, y of all experts -> one. Backward:
+// d x weight -> p, d x bias -> q; p and q summed up, d of all experts -> one.
+constexpr Operators kExpertBias{{3 + 2, 1, 1}, {2 + 2, 2 + 2, 2}};
+// Dispatchers of their own have weights in fp32, and so has what these kernels give: x + b and, backward, d turned to
+// fp32 are of two types, and both are turned back.
+constexpr Operators kWideExpertBias{{4 + 3, 2 + 5, 2}, {3 + 4 + 2, 3 + 4 + 4, 3}};
 
-// Of clamped gates. Forward: each half -> y, both -> one. Backward: d, x -> each half, both -> one.
-constexpr double kClampForward = 4, kClampBackward = 5;
+// Of clamped gates, a half of each row. Forward: each half -> y; both -> one. Backward, of the half with one limit: x
+// within it, d where it is; of the one with two: x within each, d where it is, within both; both -> one.
+constexpr Operators kClamp{{2, 2, 1}, {0.75 + 2, 4.75, 2.5}};
 
 // What the host needs for one local expert, in kernels of the model's count: Transformer Engine's GroupedLinear issues
 // products and casts expert by expert. As many as the runs of Qwen3-30B-A3B on 16 H100 with and without overlap need
@@ -59,12 +70,19 @@ struct Context {
   double gradient;                          ///< bytes of a main gradient
   bool fused;
   bool fused_kernels;
+  bool fused_experts;
+  bool wide_routes;  ///< weights of routes are in fp32
   model::ContextExchange context;
 };
 
 Passes stream(const Context& c, double values, double forward, double backward) {
   return {streaming_seconds(c.local.element * values * forward, c.rates),
           streaming_seconds(c.local.element * values * backward, c.rates), 1, 1};
+}
+
+Passes operators(const Context& c, double values, const Operators& kernels) {
+  return {elementwise_seconds(kernels.forward, values, c.local.element, c.rates),
+          elementwise_seconds(kernels.backward, values, c.local.element, c.rates), 1, 1};
 }
 
 Passes linear(const Context& c, double rows, double in, double out, double count = 1,
@@ -131,7 +149,7 @@ Passes dequantized_others(const Context& c) {
 Passes expert_activation(const Context& c) {
   const double values = c.local.expert_rows * c.local.expert_width;
   Passes time = activation(c, values);
-  if (is_gpt_oss(c.block.feed_forward)) time += stream(c, 2 * values, kClampForward, kClampBackward);
+  if (c.local.clamps) time += operators(c, 2 * values, kClamp);
   return time;
 }
 
@@ -253,7 +271,7 @@ MixerTime add_attention(const Context& c, Passes& compute) {
   const Passes attend = attention_core(c);
   compute += projection.all;
   const double query_key = c.local.tokens * (core.heads + core.kv_heads) * core.qk_dim;
-  compute += is_gpt_oss(c.block.feed_forward) ? stream(c, query_key, kScaledRotaryForward, kScaledRotaryBackward)
+  compute += is_gpt_oss(c.block.feed_forward) ? operators(c, query_key, kScaledRotary)
                                               : stream(c, query_key, kRotaryForward, kRotaryBackward);
   if (attention.qk_norm) compute += stream(c, query_key, kNormForward, kNormBackward);
   const Passes copies = reordered(c);
@@ -309,6 +327,12 @@ Passes router(const Context& c) {
   return time;
 }
 
+/// Fused experts add their biases in their products.
+Passes expert_bias(const Context& c) {
+  if (!c.block.feed_forward.bias || c.fused_experts) return {};
+  return operators(c, c.local.expert_rows * c.local.expert_input, c.wide_routes ? kWideExpertBias : kExpertBias);
+}
+
 /// The router's, permutation, the experts' grouped products (Gale et al., MegaBlocks, arXiv 2211.15841),
 /// un-permutation.
 Passes experts(const Context& c, const Passes& router) {
@@ -322,7 +346,7 @@ Passes experts(const Context& c, const Passes& router) {
   time += stream(c, l.routed * width, kPermute, kPermute);
   if (c.degrees.ep > 1) time += stream(c, 2 * l.expert_rows * width, kPermute, kPermute);  // by expert, and back
   time += c.expert_rates ? wide_expert_products(c) : expert_products(c);
-  if (c.block.feed_forward.bias) time += stream(c, l.expert_rows * width, kExpertBiasForward, kExpertBiasBackward);
+  time += expert_bias(c);
   time += stream(c, l.routed * width, kPermute, kPermute);
   return time;
 }
@@ -524,6 +548,23 @@ Passes resampler_attention(const model::Connector& connector, double element, do
   return fused_attention_seconds(core, element, rates);
 }
 
+/// Bytes a logit that kernels of the loss read and write.
+struct LossTraffic {
+  double forward = 0;
+  double backward = 0;
+};
+
+/// By operators of Megatron-LM's vocabulary-parallel cross-entropy: cast to fp32 (e + 4), maximum (4), exponential and
+/// sum (8), division (8); backward scaling in place (8), cast back (4 + e). Compiled between its exchanges
+/// (core/fusions/fused_cross_entropy.py), the maximum is found while casting, and scaling casts. In one kernel, or
+/// where a compiler has all of it, the logits are read twice and their gradient is written in their place, then scaled.
+LossTraffic loss_traffic(const model::Job& job, double element) {
+  const LossTraffic by_operators{element + 24, element + 12};
+  if (!job.fused_kernels) return by_operators;
+  if (job.fused_loss == model::FusedLoss::kTransformerEngine || !job.in_place_loss) return {3 * element, 2 * element};
+  return job.fused_loss == model::FusedLoss::kNative ? LossTraffic{element + 20, element + 4} : by_operators;
+}
+
 void drop_backward(BlockTime& time) {
   for (Passes* passes : {&time.compute, &time.communication, &time.tensor, &time.bus, &time.overlapped}) {
     passes->backward = 0;
@@ -610,6 +651,8 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
                   static_cast<double>(job.gradient_bytes),
                   job.flash_attention,
                   job.fused_kernels,
+                  fuses_experts(job),
+                  job.expert_dispatch != model::ExpertDispatch::kAllToAll,
                   job.context_exchange};
   BlockTime time;
   Modules parts;
@@ -720,11 +763,6 @@ BlockTime embedding_time(const model::Model& model, const Degrees& degrees, doub
 
 BlockTime head_time(const model::Model& model, const Degrees& degrees, double samples_per_replica,
                     const cluster::DeviceShape& shape, std::span<const CollectiveCurve> curves) {
-  // Passes over the logits, bytes a value: cast to fp32 (e + 4), maximum (4), exponential and sum (8), division (8);
-  // backward scaling in place (8), cast back (4 + e). Operators of Megatron-LM's vocabulary-parallel cross-entropy.
-  constexpr double kLossForward = 24, kLossBackward = 12;
-  // Fused: the logits are read twice and their gradient is written in their place, then scaled.
-  constexpr double kFusedLossForward = 3, kFusedLossBackward = 2;
   const DeviceRates rates = device_rates(shape.device, model.job);
   const EdgeRows edge = edge_rows(model, degrees, samples_per_replica);
   const double hidden = static_cast<double>(model.hidden);
@@ -743,11 +781,9 @@ BlockTime head_time(const model::Model& model, const Degrees& degrees, double sa
   }
   time.compute +=
       linear_seconds(edge.tokens, width, columns, 1, edge.element, gradient, rates.attention, rates, gradients);
-  const bool fused = model.job.fused_kernels;
-  const double loss_forward = fused ? kFusedLossForward * edge.element : edge.element + kLossForward;
-  const double loss_backward = fused ? kFusedLossBackward * edge.element : edge.element + kLossBackward;
-  time.compute += Passes{streaming_seconds(loss_forward * edge.tokens * columns, rates),
-                         streaming_seconds(loss_backward * edge.tokens * columns, rates)};
+  const LossTraffic loss = loss_traffic(model.job, edge.element);
+  time.compute += Passes{streaming_seconds(loss.forward * edge.tokens * columns, rates),
+                         streaming_seconds(loss.backward * edge.tokens * columns, rates)};
 
   const double bytes = edge.element * edge.tokens * hidden;
   const Group tp = place_group(degrees.tp, 1, shape);

@@ -143,6 +143,7 @@ DeviceRates device_rates(const cluster::GpuType& device, const model::Job& job) 
   rates.multiprocessors = device.multiprocessors;
   rates.copies = narrow_copies(device, format, job.fp8_recipe);
   rates.memory = memory_rate(device, fused);
+  if (device.compute.unvectorized_values > 0) rates.unvectorized = 1 / device.compute.unvectorized_values;
   rates.launch = to_seconds(device.compute.kernel_launch);
   return rates;
 }
@@ -170,6 +171,12 @@ double gemm_seconds(const Gemm& gemm, double element, double result, double rate
 }
 
 double streaming_seconds(double bytes, const DeviceRates& device) { return bytes / device.memory + device.launch; }
+
+double elementwise_seconds(const Elementwise& kernels, double values, double element, const DeviceRates& device) {
+  const double one_by_one =
+      std::max(kernels.moved * element / device.memory, kernels.unvectorized * device.unvectorized);
+  return values * (kernels.streamed * element / device.memory + one_by_one) + device.launch;
+}
 
 Passes host_bound(const Passes& passes, const DeviceRates& device, bool blocking) {
   const auto bound = [&](double seconds, int kernels) {

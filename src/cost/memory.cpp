@@ -146,7 +146,7 @@ Kept expert_tensors(const model::FeedForward& feed_forward, const LocalBlock& lo
   kept.all = (keeps.expert * local.expert_rows + local.element * sent_back) * local.expert_input;
   // What the shared projection behind the experts reads.
   if (feed_forward.latent_hidden > 0) kept.all += keeps.inner * local.rows * local.expert_input;
-  const double clamped = is_gpt_oss(feed_forward) ? columns * 2 * local.element : 0;
+  const double clamped = local.clamps ? columns * 2 * local.element : 0;
   kept.all += columns * column_bytes(feed_forward, local, keeps.expert) + clamped;
   kept.all += kRouterLogitBytes * local.rows * feed_forward.experts;
   if (again.has(RecomputeModule::kExpertActivation)) kept.dropped = columns * keeps.expert + clamped;
@@ -253,7 +253,7 @@ double connector_bytes(const model::Connector& connector, const LocalBlock& loca
 /// has that copy and the log-probabilities, beside logits and their gradient as stored.
 double loss_bytes(const model::Job& job, double element) {
   constexpr double kWide = 4;
-  if (job.fused_loss) return element;
+  if (job.fused_loss == model::FusedLoss::kTransformerEngine) return element;
   return job.in_place_loss ? element + kWide : 2 * element + 2 * kWide;
 }
 

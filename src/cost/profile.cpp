@@ -62,7 +62,8 @@ std::string_view to_string(Provenance provenance) {
   return "modelled";
 }
 
-/// Whatever their figures of native attention and fused kernels: plans of jobs that do not run them leave them out.
+/// Whatever their figures of native attention, fused and unvectorized kernels: plans of jobs that do not run them leave
+/// them out.
 bool computes_alike(const cluster::GpuType& a, const cluster::GpuType& b) {
   const auto speed = [](const cluster::GpuType& gpu) {
     return std::tie(gpu.name, gpu.peak, gpu.memory_bandwidth, gpu.compute.gemm_efficiency,

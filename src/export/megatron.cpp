@@ -58,8 +58,8 @@ Expected<Export> export_megatron(const plan::LaunchPlan& plan) {
       "run nodes/HOST.sh on every host with MEGATRON_LM set to the folder of pretrain_gpt.py; data, tokenizer and "
       "learning rate are added behind it");
   // megatron/training/arguments.py asserts it since #5115 of 2026-06.
-  if (plan.model.job.fused_loss) {
-    out.notes.emplace_back("fused_loss is Transformer Engine's: Megatron-LM up to 0.18 takes it, later ones refuse it");
+  if (plan.model.job.fused_loss == model::FusedLoss::kTransformerEngine) {
+    out.notes.emplace_back("fused_loss te: Megatron-LM up to 0.18 takes it, later ones refuse it");
   }
   return out;
 }

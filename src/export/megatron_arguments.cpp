@@ -314,7 +314,9 @@ Arguments training_arguments(const plan::LaunchPlan& plan) {
   add_optimizer(job, list);
   if (!job.flash_attention) list.value("attention-backend", "unfused");
   if (!job.dropout) list.value("attention-dropout", "0.0").value("hidden-dropout", "0.0");
-  if (job.fused_loss) list.flag("cross-entropy-loss-fusion").value("cross-entropy-fusion-impl", "te");
+  if (job.fused_loss != model::FusedLoss::kNone) {
+    list.flag("cross-entropy-loss-fusion").value("cross-entropy-fusion-impl", to_string(job.fused_loss));
+  }
   add_expert_exchange(plan, list);
   add_cuda_graphs(plan.model, list);
   return list.take();

@@ -32,6 +32,10 @@ constexpr std::array<Meaning<ContextExchange>, 5> kContextExchanges{{
     {"a2a", ContextExchange::kAllToAll},
     {"a2a+p2p", std::nullopt},
 }};
+constexpr std::array<Meaning<model::FusedLoss>, 2> kLossKernels{{
+    {"native", model::FusedLoss::kNative},
+    {"te", model::FusedLoss::kTransformerEngine},
+}};
 constexpr std::array<Meaning<ExpertDispatch>, 3> kDispatchers{{
     {"alltoall", ExpertDispatch::kAllToAll},
     {"flex", ExpertDispatch::kDeepEp},
@@ -79,8 +83,7 @@ class ExecutionReader {
     said.overlap_experts = arguments_.has("overlap-moe-expert-parallel-comm");
     said.overlap_gather = arguments_.has("overlap-param-gather");
     said.overlap_tp = arguments_.has("tp-comm-overlap");
-    said.fused_loss = arguments_.has("cross-entropy-loss-fusion") &&
-                      arguments_.text_or("cross-entropy-fusion-impl", "native") == "te";
+    said.fused_loss = loss();
   }
 
  private:
@@ -109,6 +112,12 @@ class ExecutionReader {
   std::optional<T> value_of(const std::string& name, const std::array<Meaning<T>, N>& table) {
     const Argument* found = arguments_.find(name);
     return found == nullptr ? std::nullopt : meaning_of(name, found->value, table);
+  }
+
+  std::optional<model::FusedLoss> loss() {
+    if (!arguments_.has("cross-entropy-loss-fusion")) return std::nullopt;
+    return arguments_.has("cross-entropy-fusion-impl") ? value_of("cross-entropy-fusion-impl", kLossKernels)
+                                                       : model::FusedLoss::kNative;
   }
 
   template <class E, std::size_t N>
@@ -197,7 +206,7 @@ model::Model as_executed(const ReadJob& read, const model::Model& model) {
   executed.job.overlap_experts |= said.overlap_experts;
   executed.job.overlap_gather |= said.overlap_gather;
   executed.job.overlap_tp |= said.overlap_tp;
-  executed.job.fused_loss |= said.fused_loss;
+  if (said.fused_loss) executed.job.fused_loss = *said.fused_loss;
   return executed;
 }
 

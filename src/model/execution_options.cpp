@@ -82,7 +82,7 @@ std::string value_of(ExecutionOption option, const Job& job) {
     case ExecutionOption::kExpertOverlap: return std::string(text_of(job.overlap_experts));
     case ExecutionOption::kGatherOverlap: return std::string(text_of(job.overlap_gather));
     case ExecutionOption::kTensorOverlap: return std::string(text_of(job.overlap_tp));
-    case ExecutionOption::kFusedLoss: return std::string(text_of(job.fused_loss));
+    case ExecutionOption::kFusedLoss: return std::string(to_string(job.fused_loss));
     case ExecutionOption::kRecomputeModules:
       return fmt::format("{}", fmt::join(names_of(recomputed_modules(job)), "+"));
     case ExecutionOption::kOffloadModules:

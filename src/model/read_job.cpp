@@ -256,6 +256,15 @@ std::string_view to_string(Fp8Recipe recipe) {
   return "delayed";
 }
 
+std::string_view to_string(FusedLoss loss) {
+  switch (loss) {
+    case FusedLoss::kNone: break;
+    case FusedLoss::kNative: return "native";
+    case FusedLoss::kTransformerEngine: return "te";
+  }
+  return "none";
+}
+
 void set_precision(Job& job, DType precision) {
   job.precision = precision;
   // Matrix products in fp8 and fp4 keep 2-byte parameters and activations; main gradients are fp32 beside bf16
@@ -294,7 +303,8 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
                                     AttentionKernel::kNative);
   job.fused_kernels = reader.boolean_or("fused_kernels", job.fused_kernels);
   job.in_place_loss = reader.boolean_or("in_place_loss", job.in_place_loss);
-  job.fused_loss = reader.boolean_or("fused_loss", job.fused_loss);
+  job.fused_loss =
+      read_named(reader, "fused_loss", FusedLoss::kNone, FusedLoss::kNative, FusedLoss::kTransformerEngine);
   job.cuda_graphs = read_cuda_graphs(reader);
   job.grouped_gemm = reader.boolean_or("grouped_gemm", job.grouped_gemm);
   job.expert_dispatch = read_named(reader, "expert_dispatch", ExpertDispatch::kAllToAll, ExpertDispatch::kDeepEp,

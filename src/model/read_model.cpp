@@ -122,7 +122,8 @@
 //     overlap_expert_communication: false # dispatch and combine run beside the passes of another microbatch
 //     overlap_parameter_gather: false # a sharded optimizer's parameters are gathered beside the next forward pass
 //     in_place_loss: false            # one copy of the logits in fp32 becomes softmax and gradient (Megatron-LM)
-//     fused_loss: false               # logits become their gradient in one kernel, without copies in fp32
+//     fused_loss: none                # or native: operators of the loss are compiled; te: logits become their gradient
+//                                     # in one kernel, without copies in fp32
 //     recompute_modules: [moe_act]    # what selective recompute runs again: core_attn, layernorm, mla_up_proj,
 //                                     # moe_act, mlp, moe, shared_experts; left out: what keeps much and takes little
 //     offload_modules: [core_attn]    # whose inputs wait in the host's memory: attn_norm, qkv_linear, core_attn,

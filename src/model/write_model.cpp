@@ -250,7 +250,7 @@ ordered_json training_json(const Job& job) {
   if (job.attention_kernel != AttentionKernel::kDefault) out["attention_kernel"] = to_string(job.attention_kernel);
   if (job.fused_kernels) out["fused_kernels"] = true;
   if (job.in_place_loss) out["in_place_loss"] = true;
-  if (job.fused_loss) out["fused_loss"] = true;
+  if (job.fused_loss != FusedLoss::kNone) out["fused_loss"] = to_string(job.fused_loss);
   if (!job.cuda_graphs.empty()) out["cuda_graphs"] = graphs_json(job.cuda_graphs);
   if (job.grouped_gemm) out["grouped_gemm"] = true;
   if (job.expert_dispatch != ExpertDispatch::kAllToAll) out["expert_dispatch"] = to_string(job.expert_dispatch);

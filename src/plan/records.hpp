@@ -87,6 +87,7 @@ void fields(Io& io, Of<Io, cluster::ComputeCalibration>& compute) {
   io.object_if("fused_kernels", compute.fused_kernels, [](Io& inner, auto& fused) { fields(inner, fused); });
   io.milliseconds("kernel_launch_ms", compute.kernel_launch);
   io.milliseconds("host_issue_ms", compute.host_issue);
+  io.number_if("unvectorized_values_s", compute.unvectorized_values, io::kPositive);
   io.text_or("source", compute.source);
 }
 

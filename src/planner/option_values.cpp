@@ -82,7 +82,9 @@ std::vector<Job> with_other_values(const model::Model& model, ExecutionOption op
     case ExecutionOption::kExpertOverlap: add(&Job::overlap_experts, false, true); break;
     case ExecutionOption::kGatherOverlap: add(&Job::overlap_gather, false, true); break;
     case ExecutionOption::kTensorOverlap: add(&Job::overlap_tp, false, true); break;
-    case ExecutionOption::kFusedLoss: add(&Job::fused_loss, false, true); break;
+    case ExecutionOption::kFusedLoss:
+      add(&Job::fused_loss, model::FusedLoss::kNone, model::FusedLoss::kNative, model::FusedLoss::kTransformerEngine);
+      break;
     case ExecutionOption::kRecomputeModules: return with_other_modules(model);
     case ExecutionOption::kOffloadModules: return with_other_offloads(model);
     case ExecutionOption::kContextExchange:
@@ -125,7 +127,9 @@ std::string_view needed_for(ExecutionOption option, const Job& job) {
     case ExecutionOption::kTensorOverlap: return "Transformer Engine";
     case ExecutionOption::kContextExchange:
       return job.context_exchange == model::ContextExchange::kRing ? "" : "Transformer Engine 1.10";
-    case ExecutionOption::kFusedLoss: return "Transformer Engine and Megatron-LM before 0.19";
+    case ExecutionOption::kFusedLoss:
+      return job.fused_loss == model::FusedLoss::kTransformerEngine ? "Transformer Engine and Megatron-LM before 0.19"
+                                                                    : "";
     case ExecutionOption::kOffloadModules:
       return job.offload_modules.empty() ? "" : "pinned memory of the host for what is offloaded";
     case ExecutionOption::kGatherOverlap:

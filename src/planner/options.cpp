@@ -210,7 +210,7 @@ class OptionChooser {
     return raised;
   }
 
-  /// Whether any plan is better with the fastest values of the options that take no memory, whatever is recomputed
+  /// Whether any plan is better with the fastest values of the options that take no more memory, whatever is recomputed
   /// beside them: with exchanges of experts beside passes, where pipelines are interleaved, or without.
   [[nodiscard]] bool may_be_better(Job job, const cluster::Fleet& fleet) const {
     const bool experts = model_.has_experts();
@@ -220,6 +220,7 @@ class OptionChooser {
     if (is_free(ExecutionOption::kExpertDispatch)) job.expert_dispatch = model::ExpertDispatch::kDeepEp;
     if (is_free(ExecutionOption::kGatherOverlap)) job.overlap_gather = true;
     if (is_free(ExecutionOption::kTensorOverlap)) job.overlap_tp = true;
+    if (is_free(ExecutionOption::kFusedLoss)) job.fused_loss = model::FusedLoss::kTransformerEngine;
     std::vector<Job> jobs{job};
     if (is_free(ExecutionOption::kContextExchange)) {
       std::ranges::move(changed(job, ExecutionOption::kContextExchange), std::back_inserter(jobs));

@@ -42,6 +42,7 @@ cluster::GpuType draw_device() {
   gpu.pcie.bandwidth = BytesPerSecond(32e9);
   gpu.multiprocessors = pick(0, 150);
   gpu.compute.host_issue = Nanoseconds(pick(0, 100'000));
+  gpu.compute.unvectorized_values = one_of({0, 1, 100}) * 1e9;
   gpu.compute.memory_efficiency = pick(50, 100) / 100.0;
   gpu.compute.kernel_launch = Nanoseconds(pick(0, 10'000));
   if (coin()) {
@@ -206,7 +207,7 @@ void improve(cluster::DeviceShape& shape) {
   const double factor = 1 + pick(1, 100) / 50.0;
   const auto faster = [&](cluster::Link& link) { link.bandwidth = BytesPerSecond(link.bandwidth.value() * factor); };
   cluster::GpuType& gpu = shape.device;
-  switch (pick(0, 6)) {
+  switch (pick(0, 7)) {
     case 0:
       for (FlopsPerSecond& peak : gpu.peak) peak = FlopsPerSecond(peak.value() * factor);
       break;
@@ -215,6 +216,7 @@ void improve(cluster::DeviceShape& shape) {
     case 3: faster(shape.intra); break;
     case 4: faster(shape.inter); break;
     case 5: shape.intra.latency = shape.intra.latency / 2; break;
+    case 6: gpu.compute.unvectorized_values *= factor; break;
     default: shape.inter.latency = shape.inter.latency / 2; break;
   }
 }

@@ -80,7 +80,9 @@ struct ComputeCalibration {
   std::optional<FusedKernels> fused_kernels;
   Nanoseconds kernel_launch{4'000};  ///< between the end of a kernel and the start of the next in the device's queue
   Nanoseconds host_issue{10'000};    ///< what the host needs to put one kernel into the queue
-  SharedText source;                 ///< where the numbers come from
+  double unvectorized_values = 0;  ///< values a second of a framework's elementwise kernel that reads them one by one:
+                                   ///< strided, broadcast or of two types; 0: not known, limited by memory alone
+  SharedText source;               ///< where the numbers come from
 
   bool operator==(const ComputeCalibration&) const = default;
 };

@@ -50,6 +50,7 @@ struct DeviceRates {
   double wide_forward = 0;             ///< FLOP/s of fused attention of wide heads
   double wide_backward = 0;            ///< the same of its backward pass
   double memory = 0;                   ///< bytes/s of a streaming kernel
+  double unvectorized = 0;             ///< seconds a value of a kernel that reads values one by one, at least
   double launch = 0;                   ///< seconds from one kernel to the next
   double host_issue = 0;               ///< seconds the host needs for one kernel
   double multiprocessors = 0;
@@ -77,6 +78,17 @@ struct Gemm {
                                   const DeviceRates& device);
 
 [[nodiscard]] double streaming_seconds(double bytes, const DeviceRates& device);
+
+/// Elementwise kernels of a framework, one for each operator, in values of one tensor. Those that read rows with gaps,
+/// a vector that all rows share or two types load values one by one, and are limited by instructions, not by memory
+/// (PyTorch's elementwise_kernel and unrolled_elementwise_kernel beside its vectorized_elementwise_kernel).
+struct Elementwise {
+  double streamed = 0;      ///< values that vectorized kernels read and write
+  double moved = 0;         ///< values that the others read and write
+  double unvectorized = 0;  ///< values that these give, one by one
+};
+[[nodiscard]] double elementwise_seconds(const Elementwise& kernels, double values, double element,
+                                         const DeviceRates& device);
 
 /// Seconds of the device in each direction, and the kernels that the host issues for them.
 struct Passes {

@@ -23,6 +23,13 @@ namespace tangram::cost {
   return feed_forward.is_moe() && feed_forward.bias && feed_forward.gated;
 }
 
+/// Graphs of whole steps cannot hold kernels that the host issues by counts of tokens: Megatron-Core runs the experts'
+/// products and what is between and behind them as one operator there (Transformer Engine's fused grouped MLP;
+/// TEGroupedMLP._fused_forward in megatron/core/transformer/moe/experts.py).
+[[nodiscard]] inline bool fuses_experts(const model::Job& job) {
+  return job.fused_kernels && job.cuda_graphs.has(model::GraphModule::kRest);
+}
+
 struct LocalBlock {
   double element = 2;     ///< bytes of an activation
   double kept_input = 2;  ///< bytes that backward keeps of a value which a linear layer reads and nothing else does
@@ -44,6 +51,7 @@ struct LocalBlock {
   double experts = 0;                         ///< local experts
   double expert_width = 0;                    ///< local columns of one expert
   double expert_input = 0;                    ///< width of what an expert reads: hidden, or the latent one
+  bool clamps = false;                        ///< gate and up of experts, by kernels that leave a copy of both
   bool dropout = false;
 };
 

@@ -84,11 +84,11 @@ struct ExecutionArguments {
   std::optional<model::ContextExchange> context_exchange;
   std::optional<model::RecomputeModules> recompute_modules;
   std::optional<model::OffloadModules> offload_modules;
+  std::optional<model::FusedLoss> fused_loss;
   // Switches; false: not said.
   bool overlap_experts = false;
   bool overlap_gather = false;
   bool overlap_tp = false;
-  bool fused_loss = false;
 };
 
 /// A module of a multimodal model, on ranks of its own from `offset` on: tp fastest, then dp, then pp.

@@ -66,6 +66,7 @@ inline constexpr Limit kLimits[] = {
     {"memory_efficiency", "", 1e-3, 1, kShares},
     {"kernel_launch_us", "us", 0, 1e5, kOverheads},
     {"host_issue_us", "us", 0, 1e5, kOverheads},
+    {"unvectorized_gvalues_s", "", 1e-3, 1e6, "0: not known; an A100 reads 185 G values a second one by one", true},
     {"price_per_hour_usd", "USD", 1e-6, 1e7, "0: not known; from a millionth of a dollar to ten millions", true},
     {"hosts", "", 1, 100'000, "no fleet is larger"},
     {"gpus", "", 1, 1'024, "a node is one host: give each host a name of its own, as in \"n[1-2500]\""},

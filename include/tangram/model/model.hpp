@@ -206,8 +206,16 @@ enum class Fp8Recipe {
   kMxfp8,       ///< one of 32 values
 };
 
+/// How the kernels of the loss are fused: as Megatron-LM's --cross-entropy-fusion-impl has it.
+enum class FusedLoss {
+  kNone,               ///< one operator after the other
+  kNative,             ///< operators between exchanges are compiled, on the same copies of the logits in fp32
+  kTransformerEngine,  ///< logits become their gradient in one kernel, without copies in fp32
+};
+
 /// As model files have them.
 [[nodiscard]] std::string_view to_string(AttentionKernel kernel);
+[[nodiscard]] std::string_view to_string(FusedLoss loss);
 [[nodiscard]] std::string_view to_string(ExpertDispatch dispatch);
 [[nodiscard]] std::string_view to_string(ContextExchange exchange);
 [[nodiscard]] std::string_view to_string(Fp8Recipe recipe);
@@ -239,7 +247,7 @@ struct Job {
   bool fused_kernels =
       false;  ///< operators that move memory run as kernels written for them; see cluster::FusedKernels
   bool in_place_loss = false;  ///< one copy of the logits in fp32 becomes softmax and gradient, as Megatron-LM's does
-  bool fused_loss = false;     ///< logits become their gradient in one kernel, without copies in fp32
+  FusedLoss fused_loss = FusedLoss::kNone;
   CudaGraphs cuda_graphs;
   bool grouped_gemm = false;  ///< one kernel has the products of all local experts; else the host issues each expert's
   ExpertDispatch expert_dispatch = ExpertDispatch::kAllToAll;

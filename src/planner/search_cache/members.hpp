@@ -38,8 +38,8 @@ auto members(S& s) {
 
 template <Of<cluster::ComputeCalibration> S>
 auto members(S& s) {
-  auto& [gemm, forward, backward, native, memory, fused, launch, issue, source] = s;
-  return std::tie(gemm, forward, backward, native, memory, fused, launch, issue, source);
+  auto& [gemm, forward, backward, native, memory, fused, launch, issue, unvectorized, source] = s;
+  return std::tie(gemm, forward, backward, native, memory, fused, launch, issue, unvectorized, source);
 }
 
 template <Of<cluster::GpuType> S>

@@ -181,11 +181,11 @@ TEST_CASE("printed facts of kernels stand before those of the software") {
   const Experiment experiment = expressed(m);
   CHECK(experiment.model.job.dropout);
   CHECK_FALSE(experiment.model.job.fused_kernels);
-  CHECK(experiment.model.job.fused_loss);
+  CHECK(experiment.model.job.fused_loss == model::FusedLoss::kTransformerEngine);
   CHECK_FALSE(experiment.model.job.fused_accumulation);
   CHECK(experiment.encoder->model.job.dropout);
   CHECK(experiment.encoder->model.job.fused_kernels);
-  CHECK_FALSE(experiment.encoder->model.job.fused_loss);
+  CHECK(experiment.encoder->model.job.fused_loss == model::FusedLoss::kNone);
 }
 
 TEST_CASE("what cannot be said of an encoder") {

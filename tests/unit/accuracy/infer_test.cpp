@@ -364,13 +364,13 @@ TEST_CASE("what software recomputes, gathers ahead and fuses") {
   m.source = "somebody's trainer";
   CHECK_FALSE(job().overlap_gather);
   CHECK_FALSE(job().in_place_loss);
-  CHECK_FALSE(job().fused_loss);
+  CHECK(job().fused_loss == model::FusedLoss::kNone);
   m.source = "MosaicML llm-foundry MPT training benchmarks";
-  CHECK(job().fused_loss);
+  CHECK(job().fused_loss == model::FusedLoss::kTransformerEngine);
   m.source = "Megatron-Bridge performance summary";
   CHECK(job().overlap_gather);
   CHECK(job().in_place_loss);
-  CHECK(job().fused_loss);
+  CHECK(job().fused_loss == model::FusedLoss::kTransformerEngine);
   m.source = "NVIDIA Megatron Bridge performance summary, 25.09 NeMo Container";
   m.precision = "FP8-MX";
   CHECK_FALSE(job().overlap_gather);

@@ -1,6 +1,14 @@
 // Kernels whose times can be worked out on paper: 100 TFLOP/s, 1000 GB/s, no floors unless a test sets them.
 #include "tangram/cost/compute.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
 #include "support/catch.hpp"
+#include "tangram/cluster/fleet.hpp"
 #include "unit/cost/samples.hpp"
 
 using namespace tangram;
@@ -37,6 +45,23 @@ TEST_CASE("a product of few tiles is cut along k") {
   // (0.96) 4 tiles, cut in 16: 64 * 2 * 128 * 128 / 0.96 * (512 + 400): 64 * 2 * 4096 * (3497, 3390, 3800): the second.
   CHECK(gemm_seconds({256, 256, 8192}, 2, 2, rates.matrix, rates) ==
         Approx(64 * 2.0 * 128 * 64 / 0.84 * (1024 + 400) / 100e12));
+}
+
+TEST_CASE("elementwise kernels that read values one by one take as long as published") {
+  std::ifstream file(TANGRAM_ELEMENTWISE_TIMES);
+  const nlohmann::json table = nlohmann::json::parse(file);
+  REQUIRE(table.at("rows").size() >= 6);
+  for (const nlohmann::json& row : table.at("rows")) {
+    const auto gpu = row.at("gpu").get<std::string>();
+    INFO(gpu << ", " << row.at("kernel").get<std::string>());
+    const auto type = std::ranges::find(cluster::catalogue(), gpu, &cluster::GpuType::name);
+    REQUIRE(type != cluster::catalogue().end());
+    model::Job job;
+    job.fused_kernels = true;  // what a framework's kernels reach of memory in the mean has these in it
+    const DeviceRates rates = device_rates(*type, job);
+    const double seconds = elementwise_seconds({0, 3, 1}, row.at("mvalues").get<double>() * 1e6, 2, rates);
+    CHECK(std::abs(seconds / (row.at("ms").get<double>() * 1e-3) - 1) < 0.06);
+  }
 }
 
 TEST_CASE("a slow host bounds a block of many small kernels") {

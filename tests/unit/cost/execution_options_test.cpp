@@ -288,6 +288,29 @@ TEST_CASE("selective recompute runs the job's modules again") {
   CHECK(again(moe, {kExperts}, 2) > 0.5 * again(moe, {kExperts}));
 }
 
+TEST_CASE("kernels of the loss read and write the logits as often as they are fused") {
+  using enum model::FusedLoss;
+  model::Model model = model_of(dense_block(), 2, 32'000);
+  const auto time_of = [&](bool kernels, bool in_place, model::FusedLoss loss) {
+    model.job.fused_kernels = kernels;
+    model.job.in_place_loss = in_place;
+    model.job.fused_loss = loss;
+    return head_time(model, Degrees{}, 1, shape_of(round_gpu(), 1, 1)).compute;
+  };
+  const double logits = static_cast<double>(model.job.sequence_length) * 32'000;
+  const Passes least = time_of(true, true, kTransformerEngine);
+  const auto takes_longer = [&](const Passes& other, double forward, double backward) {
+    CHECK(other.forward - least.forward == Approx(logits * forward / 1e12));
+    CHECK(other.backward - least.backward == Approx(logits * backward / 1e12));
+  };
+  // Bytes a logit: 6 forward and 4 backward in one kernel; Megatron-LM's operators compiled, or one after the other.
+  takes_longer(time_of(true, true, kNative), 22 - 6, 6 - 4);
+  takes_longer(time_of(true, true, kNone), 26 - 6, 14 - 4);
+  takes_longer(time_of(false, false, kNone), 26 - 6, 14 - 4);
+  // A compiler has all of PyTorch's loss.
+  CHECK(time_of(true, false, kNone).forward == Approx(least.forward));
+}
+
 TEST_CASE("biases of experts are weighed and added behind their second product, by kernels of their own") {
   // One sample of 512 tokens, two experts each: 1024 rows of 1024 values of 2 bytes, moved 6 and 8 times.
   model::BlockType block = expert_block();
@@ -321,5 +344,48 @@ TEST_CASE("GPT-OSS clamps its gates and scales its rotary positions by kernels o
   const double turned = 512.0 * (block.attention.heads + block.attention.kv_heads) * block.attention.head_dim;
   const double biased = 1024.0 * 1024;
   CHECK(with.forward - without.forward == Approx(moved(clamped, 4) + moved(turned, 12 - 2) + moved(biased, 6)));
-  CHECK(with.backward - without.backward == Approx(moved(clamped, 5) + moved(turned, 17 - 2) + moved(biased, 8)));
+  CHECK(with.backward - without.backward == Approx(moved(clamped, 7.5) + moved(turned, 17 - 2) + moved(biased, 8)));
+}
+
+TEST_CASE("GPT-OSS's own kernels read values one by one, which memory is too fast for") {
+  const auto time_of = [](bool bias, const model::Job& job, double values_per_second) {
+    model::BlockType block = expert_block();
+    block.feed_forward.bias = bias;
+    cluster::DeviceShape shape = shape_of(round_gpu(), 1, 1);
+    shape.device.compute.unvectorized_values = values_per_second;
+    return block_time(block, job, Degrees{}, 1, shape).compute;
+  };
+  const auto added = [&](const model::Job& job, double rate) {
+    Passes more = time_of(true, job, rate);
+    const Passes without = time_of(false, job, rate);
+    more.forward -= without.forward;
+    more.backward -= without.backward;
+    return more;
+  };
+  const model::BlockType block = expert_block();
+  const double halves = 1024.0 * 2 * static_cast<double>(block.feed_forward.expert_hidden);
+  const double turned = 512.0 * (block.attention.heads + block.attention.kv_heads) * block.attention.head_dim;
+  const double biased = 1024.0 * 1024;
+  constexpr double kByte = 1 / 1e12, kValue = 1 / 10e9;  // seconds
+  model::Job job;
+  // 10 G values a second: each takes longer than its bytes. Beside them what vectorized kernels move, 2 bytes a value.
+  const Passes slow = added(job, 10e9);
+  CHECK(slow.forward == Approx(halves * (1 * kValue + 2 * 2 * kByte) + turned * (3.5 * kValue + (5 - 2) * 2 * kByte) +
+                               biased * (1 * kValue + 5 * 2 * kByte)));
+  CHECK(slow.backward ==
+        Approx(halves * (2.5 * kValue + 2.75 * 2 * kByte) + turned * (2.5 * kValue + (12 - 2) * 2 * kByte) +
+               biased * (2 * kValue + 4 * 2 * kByte)));
+  // Weights of routes in fp32: the bias in fp32 as well.
+  job.expert_dispatch = model::ExpertDispatch::kDeepEp;
+  const Passes wide = added(job, 10e9);
+  CHECK(wide.forward - slow.forward == Approx(biased * (1 * kValue + (7 - 5) * 2 * kByte)));
+  CHECK(wide.backward - slow.backward == Approx(biased * (1 * kValue + (9 - 4) * 2 * kByte)));
+  // Graphs of whole steps hold one operator for all of it but the positions.
+  job.fused_kernels = true;
+  job.cuda_graphs = model::kGraphOfStep;
+  const Passes fused = added(job, 10e9);
+  CHECK(fused.forward == Approx(turned * (3.5 * kValue + (5 - 2) * 2 * kByte)));
+  // Without a rate memory limits them alone.
+  job = {};
+  CHECK(added(job, 0).forward == Approx(added(job, 1e15).forward));
 }

@@ -127,7 +127,7 @@ TEST_CASE("logits are sharded by tp, and the loss decides how often they are the
   model::Model megatron = model;
   megatron.job.in_place_loss = true;
   CHECK(bytes_of_logit(megatron) == Approx(6));  // once in 16 and once in 32
-  megatron.job.fused_loss = true;
+  megatron.job.fused_loss = model::FusedLoss::kTransformerEngine;
   CHECK(bytes_of_logit(megatron) == Approx(2));  // in place
 }
 
@@ -169,4 +169,14 @@ TEST_CASE("the clamped copy of gate and up is kept, unless what is between the p
   CHECK(bytes_of(true, {kNorms}).none - bytes_of(false, {kNorms}).none == Approx(copy));
   CHECK(bytes_of(true, {kNorms}).selective - bytes_of(false, {kNorms}).selective == Approx(copy));
   CHECK(bytes_of(true, {kExpertActivation}).selective == Approx(bytes_of(false, {kExpertActivation}).selective));
+  // Graphs of whole steps have one operator there.
+  const auto in_graph = [](bool bias) {
+    model::BlockType block = expert_block();
+    block.feed_forward.bias = bias;
+    model::Job job;
+    job.fused_kernels = true;
+    job.cuda_graphs = model::kGraphOfStep;
+    return block_activation(block, job, {}, 1).none;
+  };
+  CHECK(in_graph(true) == Approx(in_graph(false)));
 }

@@ -236,6 +236,18 @@ TEST_CASE("a script's execution options are read with all of their values") {
   CHECK_FALSE(said.fused_loss);
 }
 
+TEST_CASE("the kernels of the loss are read, and unknown ones refused") {
+  const auto loss = [](const std::string& words) {
+    const auto read = megatron("--num-layers 8 " + kBatch + words + "\n");
+    REQUIRE(read);
+    return read->job().execution.fused_loss;
+  };
+  CHECK_FALSE(loss(" --cross-entropy-fusion-impl te"));
+  CHECK(loss(" --cross-entropy-loss-fusion") == model::FusedLoss::kNative);
+  CHECK(loss(" --cross-entropy-loss-fusion --cross-entropy-fusion-impl te") == model::FusedLoss::kTransformerEngine);
+  CHECK_FALSE(megatron("--num-layers 8 " + kBatch + " --cross-entropy-loss-fusion --cross-entropy-fusion-impl no\n"));
+}
+
 TEST_CASE("CUDA graphs are read under the names of each Megatron-LM") {
   const auto graphs = [](const std::string& words) {
     const auto read = megatron("--num-layers 8 " + kBatch + words + "\n");

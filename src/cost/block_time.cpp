@@ -533,7 +533,9 @@ Passes expose_routes(BlockTime& time, double routes, const model::Job& job) {
   const Passes free{time.compute.forward - time.overlapped.forward, time.compute.backward - time.overlapped.backward};
   time.overlapped.forward += std::min(routes, free.forward);
   time.overlapped.backward += std::min(routes, free.backward);
-  return {seconds_beside(routes, free.forward), seconds_beside(routes, free.backward)};
+  const Passes beside{seconds_beside(routes, free.forward), seconds_beside(routes, free.backward)};
+  time.alone = {routes - beside.forward, routes - beside.backward};
+  return beside;
 }
 
 /// Learned queries attend to the tokens of their item, as one head of the inner width.
@@ -566,7 +568,7 @@ LossTraffic loss_traffic(const model::Job& job, double element) {
 }
 
 void drop_backward(BlockTime& time) {
-  for (Passes* passes : {&time.compute, &time.communication, &time.tensor, &time.bus, &time.overlapped}) {
+  for (Passes* passes : {&time.compute, &time.communication, &time.tensor, &time.bus, &time.overlapped, &time.alone}) {
     passes->backward = 0;
   }
   time.selective_compute = time.unread = 0;

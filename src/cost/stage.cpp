@@ -65,6 +65,7 @@ struct Sums {
   double volume = 0;  ///< trained parameters, unsharded
   double copies = 0;  ///< bytes of weights as products read them
   double cast = 0;    ///< bytes moved to make these
+  double alone = 0;
 
   void add(const UnitCost& unit, double count, int zero) {
     forward += count * (zero >= 3 ? unit.forward + unit.zero3_gather : unit.forward);
@@ -78,6 +79,7 @@ struct Sums {
     gathered.expert += count * unit.trained_expert * unit.gathered_bytes;
     copies += count * copies_of(unit, zero);
     cast += count * unit.cast;
+    alone += count * unit.alone;
   }
 };
 
@@ -315,15 +317,17 @@ RecomputeCost with_update(RecomputeCost cost, Bytes update) {
 StageCost fixed_cost(const SumsByZero& sums, const UnitCosts& units) {
   double forward = 0;
   double volume = 0;
+  double alone = 0;
   for (int zero = sums.lowest(); zero <= sums.highest(); ++zero) {
     forward += sums[zero].forward;
     volume += sums[zero].volume;
+    alone += sums[zero].alone;
   }
   StageCost cost;
   cost.forward = ceil_to_nanoseconds(forward);
   cost.gradient_sync = ceil_to_nanoseconds(gradient_sync_seconds(sums, units));
   cost.optimizer_step =
-      ceil_to_nanoseconds(optimizer_seconds(sums, held(sums, &Sums::trained, 1, units.groups), forward, units));
+      ceil_to_nanoseconds(alone + optimizer_seconds(sums, held(sums, &Sums::trained, 1, units.groups), forward, units));
   const HeldState state = held_state(sums, units);
   cost.parameters = ceil_to_bytes(state.parameters);
   cost.gradients = ceil_to_bytes(state.gradients);

@@ -16,6 +16,7 @@ void set_time(UnitCost& unit, const BlockTime& time) {
   unit.backward = time.compute.backward + time.communication.backward;
   unit.recompute_selective = time.selective_compute;
   unit.recompute_full = std::max(0.0, unit.forward - time.unread);
+  unit.alone = time.alone.forward + time.alone.backward;
 }
 
 /// Measured times in place of the modelled ones; `time` becomes what they say of compute, for what hides under it.

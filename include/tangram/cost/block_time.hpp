@@ -35,6 +35,7 @@ struct BlockTime {
   Passes tensor;                 ///< of it, what tensor and expert-tensor parallelism exchange
   Passes bus;                    ///< of it, what the host's bus is waited for; gathers of ZeRO-3 hide under that, too
   Passes overlapped;             ///< compute that already hides the ring; nothing else can hide under it
+  Passes alone;                  ///< what passes of another microbatch hide: more communication where none is beside
   double selective_compute = 0;  ///< what selective recompute runs again
   double unread = 0;             ///< forward, what full recompute leaves out (ExecutionMethods::early_stop)
 };

@@ -31,10 +31,12 @@ struct UnitCost {
   double backward = 0;             ///< seconds, without recompute
   double recompute_selective = 0;  ///< seconds added to backward
   double recompute_full = 0;
-  double zero3_gather = 0;        ///< ZeRO-3: exposed seconds of gathering parameters, added to forward
-  double zero3_backward = 0;      ///< ZeRO-3: exposed seconds of gathering again and reducing gradients, to backward
-  double zero3_recompute = 0;     ///< ZeRO-3: exposed seconds of gathering for full recompute alone, added to it
-  double zero2_scatter = 0;       ///< ZeRO-2: exposed seconds of reducing gradients each microbatch, to backward
+  double zero3_gather = 0;     ///< ZeRO-3: exposed seconds of gathering parameters, added to forward
+  double zero3_backward = 0;   ///< ZeRO-3: exposed seconds of gathering again and reducing gradients, to backward
+  double zero3_recompute = 0;  ///< ZeRO-3: exposed seconds of gathering for full recompute alone, added to it
+  double zero2_scatter = 0;    ///< ZeRO-2: exposed seconds of reducing gradients each microbatch, to backward
+  double alone = 0;            ///< once an iteration: what experts exchange in the first forward and the last backward
+                               ///< pass, which have no passes of another microbatch beside them
   double shared_parameters = 0;   ///< held on this GPU before ZeRO, sharded over dp_shard x cp by ZeRO; quantized ones
                                   ///< count for the share of a parameter's bytes that they take
   double expert_parameters = 0;   ///< on this GPU before ZeRO, sharded over edp / expert_replicate by ZeRO
@@ -109,7 +111,7 @@ struct StageCost {
   Nanoseconds forward;         ///< f: one microbatch
   Nanoseconds backward;        ///< w: one microbatch, recompute included
   Nanoseconds gradient_sync;   ///< inside the stage, whole, before any hiding
-  Nanoseconds optimizer_step;  ///< parameter all-gather of ZeRO-1/2 included
+  Nanoseconds optimizer_step;  ///< parameter all-gather of ZeRO-1/2 included, and UnitCost::alone
   Bytes parameters;            ///< of static_memory
   Bytes gradients;
   Bytes optimizer_state;
@@ -135,7 +137,9 @@ struct StageCost {
 ///             inside them, and the shards of gradients are all-reduced among the groups at the end
 ///   step      streaming of gradients (norm, update), optimizer state and parameters; ZeRO-1 and 2 then all-gather
 ///   them,
-///             where the job has it so beside the next forward pass, which hides it as backward hides the sync
+///             where the job has it so beside the next forward pass, which hides it as backward hides the sync. Where
+///             experts exchange beside passes of another microbatch, what they do in the first forward and the last
+///             backward pass, alone (Megatron-Core, combined_1f1b.py)
 ///   transient the largest of: a unit's working set, with what recompute brings back, with ZeRO-2's unsharded gradients
 ///             of the unit, with ZeRO-3's gathered parameters of the unit and of the prefetched next;
 ///             plus send and receive buffers of both cuts. The fp32 copy of narrower gradients that a sharded

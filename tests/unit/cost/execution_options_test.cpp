@@ -230,11 +230,30 @@ TEST_CASE("exchanges of experts beside another microbatch leave what sticks out 
   CHECK(hidden.compute.forward == exposed.compute.forward);
   CHECK(hidden.communication.forward < exposed.communication.forward);
   CHECK(hidden.communication.forward >= kOverlapLoss * exposed.communication.forward * 0.99);
+  CHECK(hidden.communication.forward + hidden.alone.forward == Approx(exposed.communication.forward));
+  CHECK(hidden.communication.backward + hidden.alone.backward == Approx(exposed.communication.backward));
+  CHECK(exposed.alone.forward + exposed.alone.backward == 0);
   job.expert_dispatch = ExpertDispatch::kDeepEp;
   job.overlap_experts = false;
   CHECK(time_of().communication.forward < exposed.communication.forward);
   job.routing_imbalance = 2;
   CHECK(time_of().compute.forward > exposed.compute.forward);
+}
+
+TEST_CASE("the only microbatch of an iteration has no passes of another beside its exchanges") {
+  const Degrees degrees{.dp = 8, .ep = 8};
+  const cluster::DeviceShape shape = h100_nodes(1);
+  model::Model model = model_of(expert_block(), 3, 32'000);
+  const model::SliceSignature slice = model::signature(model, 0, 3);
+  const auto iteration = [&](bool beside, int microbatches) {
+    model.job.overlap_experts = beside;
+    const auto units = unit_costs(model, shape, degrees, 64);
+    REQUIRE(units);
+    const StageCost cost = stage_cost(*units, slice, {});
+    return (cost.forward + cost.backward) * microbatches + cost.optimizer_step;
+  };
+  CHECK(iteration(true, 1).as_double() == Approx(iteration(false, 1).as_double()).epsilon(1e-6));
+  CHECK(iteration(true, 2) < iteration(false, 2));
 }
 
 TEST_CASE("each step of a ring is a kernel of its own, added to those before it") {

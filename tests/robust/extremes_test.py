@@ -27,7 +27,7 @@ GPU = {"vendor": "acme", "architecture": "odd", "multiprocessors": 80, "memory_g
        "peak_tflops": {"fp32": 20, "tf32": 100, "fp16": 300, "bf16": 300, "fp8": 600, "fp4": 1200},
        "peer_link": {"bandwidth_gb_s": 300, "latency_us": 3, "ramp_us": 20, "reach": 8, "pair_gb_s": 50}, "pcie": dict(LINK),
        "calibration": {"gemm_efficiency": 0.6, "attention_forward": 0.4, "attention_backward": 0.3, "memory_efficiency": 0.8,
-                       "kernel_launch_us": 5, "host_issue_us": 5,
+                       "kernel_launch_us": 5, "host_issue_us": 5, "unvectorized_gvalues_s": 200,
                        "fused_kernels": {"gemm_efficiency": 0.6, "fp8_efficiency": 0.5, "fp4_efficiency": 0.4, "memory_efficiency": 0.8},
                        "native_attention": {"forward": 0.7, "backward": 0.6, "forward_extra_keys": 500,
                                             "backward_extra_keys": 600, "head_dim_multiple": 64,

@@ -7,13 +7,11 @@ namespace tangram::cluster {
 
 namespace {
 
-// A mesh is slower than a switch, 0.
-BytesPerSecond slower_pair(BytesPerSecond a, BytesPerSecond b) {
-  return a.value() > 0 && b.value() > 0 ? std::min(a, b) : std::max(a, b);
+// Of two limits, 0 where there is none: a switch beside a mesh, heads of any width, kernels that memory alone limits.
+template <class T>
+T stricter(T a, T b) {
+  return a > T(0) && b > T(0) ? std::min(a, b) : std::max(a, b);
 }
-
-// 0: none is too wide.
-double narrower(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
 
 // A GPU without figures has kernels of all generations alone.
 std::optional<NativeAttention> slower_kernels(const std::optional<NativeAttention>& a,
@@ -29,7 +27,7 @@ std::optional<NativeAttention> slower_kernels(const std::optional<NativeAttentio
   slower.backward_extra_head_dim = std::max(a->backward_extra_head_dim, b->backward_extra_head_dim);
   slower.forward_least_head_dim = std::max(a->forward_least_head_dim, b->forward_least_head_dim);
   slower.backward_least_head_dim = std::max(a->backward_least_head_dim, b->backward_least_head_dim);
-  slower.widest_value_dim = narrower(a->widest_value_dim, b->widest_value_dim);
+  slower.widest_value_dim = stricter(a->widest_value_dim, b->widest_value_dim);
   slower.early_forward_extra_keys = std::max(a->early_forward_extra_keys, b->early_forward_extra_keys);
   slower.early_backward_extra_keys = std::max(a->early_backward_extra_keys, b->early_backward_extra_keys);
   return slower;
@@ -51,9 +49,6 @@ Link slower_of(const Link& a, const Link& b) {
   return {std::min(a.bandwidth, b.bandwidth), std::max(a.latency, b.latency), std::max(a.ramp, b.ramp)};
 }
 
-/// Of two rates, 0 where there is no limit.
-double slower_limit(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
-
 GpuType slower_of(const GpuType& a, const GpuType& b) {
   GpuType slower = a;
   if (a.architecture != b.architecture) slower.architecture.clear();  // what one generation alone can do, neither does
@@ -63,7 +58,7 @@ GpuType slower_of(const GpuType& a, const GpuType& b) {
   slower.memory_bandwidth = std::min(a.memory_bandwidth, b.memory_bandwidth);
   for (std::size_t i = 0; i < slower.peak.size(); ++i) slower.peak[i] = std::min(a.peak[i], b.peak[i]);
   slower.peer_link = slower_of(a.peer_link, b.peer_link);
-  slower.peer_pair = slower_pair(a.peer_pair, b.peer_pair);
+  slower.peer_pair = stricter(a.peer_pair, b.peer_pair);
   slower.pcie = slower_of(a.pcie, b.pcie);
   slower.compute.gemm_efficiency = std::min(a.compute.gemm_efficiency, b.compute.gemm_efficiency);
   slower.compute.attention_forward = std::min(a.compute.attention_forward, b.compute.attention_forward);
@@ -71,7 +66,7 @@ GpuType slower_of(const GpuType& a, const GpuType& b) {
   slower.compute.native_attention = slower_kernels(a.compute.native_attention, b.compute.native_attention);
   slower.compute.fused_kernels = slower_kernels(a.compute.fused_kernels, b.compute.fused_kernels);
   slower.compute.host_issue = std::max(a.compute.host_issue, b.compute.host_issue);
-  slower.compute.unvectorized_values = slower_limit(a.compute.unvectorized_values, b.compute.unvectorized_values);
+  slower.compute.unvectorized_values = stricter(a.compute.unvectorized_values, b.compute.unvectorized_values);
   slower.compute.memory_efficiency = std::min(a.compute.memory_efficiency, b.compute.memory_efficiency);
   slower.compute.kernel_launch = std::max(a.compute.kernel_launch, b.compute.kernel_launch);
   slower.price_per_hour = std::max(a.price_per_hour, b.price_per_hour);

@@ -145,6 +145,7 @@ DeviceRates device_rates(const cluster::GpuType& device, const model::Job& job) 
   rates.memory = memory_rate(device, fused);
   if (device.compute.unvectorized_values > 0) rates.unvectorized = 1 / device.compute.unvectorized_values;
   rates.launch = to_seconds(device.compute.kernel_launch);
+  rates.sums_behind = fused.has_value();
   return rates;
 }
 
@@ -205,11 +206,23 @@ Passes cast_seconds(double inputs, double gradients, double element, InputFrom i
 
 }  // namespace
 
+namespace {
+
+double weight_gradient_seconds(const Gemm& gemm, double element, double gradient, double rate,
+                               const DeviceRates& device) {
+  if (gradient <= 0) return gemm_seconds(gemm, element, element, rate, device);
+  const double added = 2 * gradient;  // read and written
+  if (!device.sums_behind) return gemm_seconds(gemm, element, added, rate, device);
+  return gemm_seconds(gemm, element, 0, rate, device) + gemm.count * gemm.m * gemm.n * added / device.memory;
+}
+
+}  // namespace
+
 Passes linear_seconds(double rows, double in, double out, double count, double element, double gradient, double rate,
                       const DeviceRates& device, const model::Gradients& wanted, InputFrom input) {
   const double forward = gemm_seconds({rows, out, in, count}, element, element, rate, device);
   const double input_gradient = gemm_seconds({rows, in, out, count}, element, element, rate, device);
-  const double weight_gradient = gemm_seconds({in, out, rows, count}, element, 2 * gradient, rate, device);
+  const double weight_gradient = weight_gradient_seconds({in, out, rows, count}, element, gradient, rate, device);
   Passes time{forward, (wanted.inputs ? input_gradient : 0) + (wanted.weights ? weight_gradient : 0), 1,
               wanted.products()};
   if (device.copies.one > 0) time += cast_seconds(count * rows * in, count * rows * out, element, input, device);

@@ -91,7 +91,8 @@ LocalBlock local_block(const model::BlockType& block, const model::Job& job, con
     local.experts = static_cast<double>(feed_forward.experts) / degrees.ep;
     local.expert_width = static_cast<double>(feed_forward.expert_hidden) / degrees.etp;
     local.expert_input = static_cast<double>(block.expert_input());
-    local.clamps = is_gpt_oss(feed_forward) && !fuses_experts(job);
+    local.fused_experts = fuses_experts(job);
+    local.clamps = is_gpt_oss(feed_forward) && !local.fused_experts;
   }
   return local;
 }

@@ -51,6 +51,7 @@ NarrowCopies narrow_copies(const cluster::GpuType& device, DType format, Fp8Reci
   NarrowCopies copies = reads_of(format, recipe);
   copies.one = narrow_bytes(format, recipe);
   copies.count = reads_both_ways ? 1 : 2;
+  copies.gathered = format == DType::kFp8 && has_scale_of_tensor(recipe) ? 1 : 2;
   return copies;
 }
 

@@ -254,7 +254,7 @@ double gradient_sync_seconds(const SumsByZero& sums, const UnitCosts& units) {
                         of(Collective::kReduceScatter, sums[1], of_shards(units.groups));
   const double among = copies_sync_seconds(sums, units);
   const bool waits = inside > 0 || (among > 0 && !are_inside_members(units.groups));
-  return inside + among + (waits ? kSyncOverlap * (sums[2].exposed + sums[3].exposed) : 0);
+  return inside + among + (waits ? kSyncHidden * (sums[2].exposed + sums[3].exposed) : 0);
 }
 
 /// What is sharded from ZeRO stage `from_stage` on, on one GPU: whole parameters and shards at so many bytes each.
@@ -282,7 +282,7 @@ double optimizer_seconds(const SumsByZero& sums, double owned, double forward, c
   const Sharing gathered{sums[1].gathered.shared + sums[2].gathered.shared,
                          sums[1].gathered.expert + sums[2].gathered.expert};
   const double gather = collective_of(Collective::kAllGather, gathered, of_shards(units.groups), 1, units);
-  return seconds + (units.gathers_beside ? std::max(0.0, gather - kSyncOverlap * forward) : gather);
+  return seconds + (units.gathers_beside ? seconds_beside(gather, kSyncOverlap * forward) : gather);
 }
 
 /// Bytes of the state of parameters on one GPU.
@@ -564,8 +564,8 @@ std::int64_t max_in_flight(Bytes room, Bytes activation) {
 
 Nanoseconds exposed_sync(Nanoseconds sync, Nanoseconds backward) {
   // In nanoseconds throughout: whole inputs stay whole.
-  return Nanoseconds(
-      static_cast<std::int64_t>(std::max(0.0, std::ceil(sync.as_double() - kSyncOverlap * backward.as_double()))));
+  const double exposed = seconds_beside(sync.as_double(), kSyncOverlap * backward.as_double());
+  return Nanoseconds(static_cast<std::int64_t>(std::ceil(exposed)));
 }
 
 Nanoseconds replica_sync(Bytes volume, int replicas, const cluster::Link& link, int members) {

@@ -1,11 +1,11 @@
 // What is tried, and why the rest is not needed.
 //
 // Dominance. A stage's sync is only exposed once the gradients of R replicas are added, which the composer does later:
-//     A = T + max(0, g + x - rho w),   w = T - F   =>   A = max( T , (1 - rho) T + g + x + rho F )
+//     A = T + max(l s, s - r w),   s = g + x,   w = T - F   =>   A = max( T + l s, (1 - r) T + s + r F )
 // with the whole sync g inside the stage, x >= 0 that of the replicas (it depends on the gradients of the slice and on
-// the shape, hence is the same for all plans of a query) and rho = kSyncOverlap in [0, 1]. A never falls when T, F or g
-// grows, whatever x is. A plan that is no better in (T, F, g, o, n_max) is therefore no better in (T, F, A, o, n_max)
-// for any x either, and plans are compared by the former.
+// the shape, hence is the same for all plans of a query), l = kOverlapLoss and r = (1 - l) kSyncOverlap in [0, 1]. A
+// never falls when T, F or g grows, whatever x is. A plan that is no better in (T, F, g, o, n_max) is therefore no
+// better in (T, F, A, o, n_max) for any x either, and plans are compared by the former.
 //
 // Recompute. Full recompute of r blocks changes T and memory alone. T grows with r; a recomputed block brings back at
 // most what it did not keep for one microbatch, so that n_max never falls. Of all r with equal n_max the smallest is

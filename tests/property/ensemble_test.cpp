@@ -146,7 +146,7 @@ TEST_CASE("property ensemble: what is found is sound, and beats what was to beat
     if (search.best->closed_form < equal.best.front().closed_form) ++faster;
   }
   CHECK(found >= enough(10));
-  CHECK(faster >= enough(2));
+  CHECK(faster >= enough(1));
 }
 
 TEST_CASE("property ensemble: three alike hosts train as three pipelines") {

@@ -3,8 +3,9 @@
 //
 // Communication of a block in each direction (bytes of the full tensor, e u h with e the activation's size):
 //   tp   one all-reduce per sub-layer (Shoeybi et al., arXiv 1909.08053, section 3); with sequence parallelism an
-//        all-gather and a reduce-scatter of the same volume (Korthikanti et al., arXiv 2205.05198, section 4.2.2);
-//        one for both where attention and feed-forward are parallel
+//        all-gather and a reduce-scatter of the same volume (Korthikanti et al., arXiv 2205.05198, section 4.2.2),
+//        but for what products read in 8 or 4 bits, which is gathered in these; one for both where attention and
+//        feed-forward are parallel
 //   cp   K and V go once around the ring, backward also their gradients (Liu et al., Ring Attention, arXiv 2310.01889).
 //        Each of the c steps computes one c-th of the attention while the next block travels; only c-1 steps have one,
 //        so that (c-1)/c of the attention hides it: exposed max(0, ring - (c-1)/c attention). By an all-gather the same

@@ -51,6 +51,7 @@ struct LocalBlock {
   double experts = 0;                         ///< local experts
   double expert_width = 0;                    ///< local columns of one expert
   double expert_input = 0;                    ///< width of what an expert reads: hidden, or the latent one
+  bool fused_experts = false;                 ///< one operator has all of their layer
   bool clamps = false;                        ///< gate and up of experts, by kernels that leave a copy of both
   bool dropout = false;
 };

@@ -16,6 +16,8 @@ struct NarrowCopies {
   double normed_reads = 0;    ///< times that an input is read to be cast which a norm gives
   double input_reads = 0;     ///< the same of other inputs
   double gradient_reads = 0;  ///< of gradients of outputs, and of weights
+  double gathered = 1;  ///< copies of gradients of outputs that sequence parallelism gathers: those along the other
+                        ///< dimension have scales of their own, but for one scale a tensor
 
   [[nodiscard]] double bytes() const { return one * count; }
 };

@@ -137,9 +137,9 @@ struct StageCost {
 ///             inside them, and the shards of gradients are all-reduced among the groups at the end
 ///   step      streaming of gradients (norm, update), optimizer state and parameters; ZeRO-1 and 2 then all-gather
 ///   them,
-///             where the job has it so beside the next forward pass, which hides it as backward hides the sync. Where
-///             experts exchange beside passes of another microbatch, what they do in the first forward and the last
-///             backward pass, alone (Megatron-Core, combined_1f1b.py)
+///             where the job has it so beside the next forward pass, which hides it as backward hides the sync
+///             (exposed_sync). Where experts exchange beside passes of another microbatch, what they do in the first
+///             forward and the last backward pass, alone (Megatron-Core, combined_1f1b.py)
 ///   transient the largest of: a unit's working set, with what recompute brings back, with ZeRO-2's unsharded gradients
 ///             of the unit, with ZeRO-3's gathered parameters of the unit and of the prefetched next;
 ///             plus send and receive buffers of both cuts. The fp32 copy of narrower gradients that a sharded
@@ -149,7 +149,7 @@ struct StageCost {
 ///   transient gathers run ahead while any unit is at work: the largest working set, and beside it the largest of
 ///             ZeRO's buffers
 ///   sync      of the units with ZeRO-0 and 1; while the others gather and scatter, the links are taken and hide
-///             nothing: kSyncOverlap of that exposed time is added, which is what hiding would take off. Not for
+///             nothing: kSyncHidden of that exposed time is added, which is what hiding would take off. Not for
 ///             an all-reduce among groups alone that are each inside a member: it has links of its own
 /// zero > 0 is meaningful only when there is something to shard over. The gradient all-reduce between the two ends of a
 /// tied embedding is not in here: it crosses stages.
@@ -272,8 +272,11 @@ class FullRecompute {
 /// Share of a stage's own last backward under which its gradient synchronisation can hide. Buckets are reduced as
 /// backward produces them (Li et al., PyTorch Distributed, VLDB 2020); the last bucket never hides.
 inline constexpr double kSyncOverlap = 0.80;
+/// Share of that backward which hiding takes off: kernels beside the synchronisation are slower.
+inline constexpr double kSyncHidden = (1 - kOverlapLoss) * kSyncOverlap;
 
-/// Gradient synchronisation that stays exposed: max(0, sync - kSyncOverlap * backward).
+/// Gradient synchronisation that stays exposed: what outlasts kSyncOverlap of the backward pass, and of what runs
+/// beside it kOverlapLoss.
 [[nodiscard]] Nanoseconds exposed_sync(Nanoseconds sync, Nanoseconds backward);
 
 /// Ring all-reduce of `volume` bytes across `replicas` stages that reach each other with `link` per member, all members

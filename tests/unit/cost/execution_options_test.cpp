@@ -112,6 +112,50 @@ TEST_CASE("weights are cast to fp8 once an iteration, inputs and gradients in ea
   CHECK(cast.forward_kernels == 2);
 }
 
+// 8 bytes for each of 1024 x 4096.
+TEST_CASE("gradients are added to the main ones behind products whose rates are theirs alone") {
+  const auto backward = [](const DeviceRates& rates, double gradient) {
+    return linear_seconds(8192, 1024, 4096, 1, 2, gradient, rates.matrix, rates).backward;
+  };
+  const DeviceRates alone = device_rates(fused_gpu(), job_of(DType::kBf16, true));
+  CHECK(backward(alone, 4) - backward(alone, 0) == Approx(8.0 * 1024 * 4096 / 900e9));
+  CHECK(backward(alone, 2) - backward(alone, 0) == Approx(4.0 * 1024 * 4096 / 900e9));
+  const DeviceRates fitted = device_rates(fused_gpu(), job_of(DType::kBf16, false));
+  CHECK(backward(fitted, 4) == Approx(backward(fitted, 0)));
+}
+
+TEST_CASE("products add to no main gradients where kernels of their own do") {
+  model::Job job = job_of(DType::kBf16, true);
+  const auto backward = [&] {
+    return block_time(dense_block(), job, Degrees{}, 16, shape_of(fused_gpu(), 1, 1)).compute.backward;
+  };
+  const double added = backward();
+  job.fused_accumulation = false;
+  CHECK(added - backward() == Approx(8.0 * (4 + 12) * 1024 * 1024 / 900e9));
+}
+
+// Forward one copy of a byte, backward one, or two where blocks have scales; sums in two bytes.
+TEST_CASE("what products read in 8 bits is gathered in 8 bits") {
+  model::Job job = job_of(DType::kBf16, true);
+  const cluster::DeviceShape shape = shape_of(fused_gpu(), 1, 4);
+  const auto tensor = [&] {
+    return block_time(dense_block(), job, {.tp = 4, .sequence_parallel = true}, 16, shape).tensor;
+  };
+  const auto seconds = [&](Collective kind, double bytes) {
+    return 2 * collective_seconds(kind, bytes * 16 * 512 * 1024, {4, 1, 1}, shape);
+  };
+  const double scatter = seconds(Collective::kReduceScatter, 2);
+  CHECK(tensor().forward == Approx(seconds(Collective::kAllGather, 2) + scatter));
+  CHECK(tensor().backward == Approx(tensor().forward));
+  job.precision = DType::kFp8;
+  job.fp8_recipe = model::Fp8Recipe::kDelayed;
+  CHECK(tensor().forward == Approx(seconds(Collective::kAllGather, 1) + scatter));
+  CHECK(tensor().backward == Approx(tensor().forward));
+  job.fp8_recipe = model::Fp8Recipe::kMxfp8;
+  CHECK(tensor().forward == Approx(seconds(Collective::kAllGather, 1 + 1.0 / 32) + scatter));
+  CHECK(tensor().backward == Approx(seconds(Collective::kAllGather, 2 + 2.0 / 32) + scatter));
+}
+
 // Two passes over each tensor, one for its greatest value; two copies of half a byte and a sixteenth of a scale.
 TEST_CASE("casts to NVFP4 read a tensor twice") {
   cluster::GpuType gpu = fused_gpu();
@@ -123,6 +167,22 @@ TEST_CASE("casts to NVFP4 read a tensor twice") {
   CHECK(cast.forward - plain.forward == Approx(512.0 * 1024 * (2 * 2 + 1.125) / 900e9));
   CHECK(cast.backward - plain.backward == Approx(512.0 * 4096 * (2 * 2 + 1.125) / 900e9));
   CHECK(cast.forward_kernels - plain.forward_kernels == 2);
+}
+
+// Two and three around each of two regions; dispatch and combine both ways.
+TEST_CASE("the host issues exchanges") {
+  const auto kernels = [](const model::BlockType& block, const Degrees& degrees) {
+    const Passes compute = block_time(block, model::Job{}, degrees, 1, shape_of(round_gpu(), 1, 4)).compute;
+    return std::array{compute.forward_kernels, compute.backward_kernels};
+  };
+  const auto alone = kernels(dense_block(), {.dp = 4});
+  CHECK(kernels(dense_block(), {.tp = 2, .dp = 2}) == alone);
+  const auto sequence = kernels(dense_block(), {.tp = 2, .dp = 2, .sequence_parallel = true});
+  CHECK(sequence == std::array{alone[0] + 2 * 2, alone[1] + 2 * 3});
+  const auto experts = kernels(expert_block(), {.dp = 4});
+  const auto exchanged = kernels(expert_block(), {.dp = 4, .ep = 4});
+  CHECK(exchanged[0] - experts[0] == exchanged[1] - experts[1]);
+  CHECK(exchanged[0] > experts[0] + 2);  // and copies by expert
 }
 
 TEST_CASE("what CUDA graphs hold, the host does not issue") {

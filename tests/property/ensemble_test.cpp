@@ -123,7 +123,7 @@ void require_same_syncs(const plan::LaunchPlan& plan, const World& world) {
 }  // namespace
 
 TEST_CASE("property ensemble: what is found is sound, and beats what was to beat") {
-  Draws draws(41);
+  Draws draws(42);
   int found = 0;
   int faster = 0;
   for (int i = 0; i < cases(40); ++i) {
@@ -146,7 +146,7 @@ TEST_CASE("property ensemble: what is found is sound, and beats what was to beat
     if (search.best->closed_form < equal.best.front().closed_form) ++faster;
   }
   CHECK(found >= enough(10));
-  CHECK(faster >= enough(1));
+  CHECK(faster >= enough(2));
 }
 
 TEST_CASE("property ensemble: three alike hosts train as three pipelines") {

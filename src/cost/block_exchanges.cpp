@@ -10,6 +10,7 @@ namespace {
 // read is gathered, backward for the gradients of weights once more, and sums are scattered. All-reduces are in
 // host_issue, as fitted.
 constexpr int kExchangesForward = 2, kExchangesBackward = 3;
+constexpr int kExpertExchanges = 2;
 
 }  // namespace
 
@@ -27,7 +28,9 @@ Passes tensor_exchange(const BlockContext& c) {
     const double gathered = narrow > 0 ? narrow * values : bytes;
     return e.seconds(Collective::kAllGather, gathered, e.groups.tensor) + scatter;
   };
-  return {exchange(copies.one), exchange(copies.gathered * copies.one), kExchangesForward, kExchangesBackward};
+  const double forward = exchange(copies.one);
+  const bool alike = copies.one <= 0 || copies.gathered == 1;
+  return {forward, alike ? forward : exchange(copies.gathered * copies.one), kExchangesForward, kExchangesBackward};
 }
 
 namespace {
@@ -53,8 +56,10 @@ ExpertExchange expert_exchange(const BlockContext& c, const model::Job& job) {
   const LocalBlock& l = c.local;
   const Exchanges& e = c.exchanges;
   const double received = l.element * l.expert_rows * l.expert_input;
-  return {2 * dispatch(c, job), e.seconds(Collective::kAllGather, received, e.groups.expert_tensor) +
-                                    e.seconds(Collective::kReduceScatter, received, e.groups.expert_tensor)};
+  return {2 * dispatch(c, job),
+          e.seconds(Collective::kAllGather, received, e.groups.expert_tensor) +
+              e.seconds(Collective::kReduceScatter, received, e.groups.expert_tensor),
+          c.degrees.ep > 1 ? kExpertExchanges : 0};
 }
 
 namespace {

@@ -1,6 +1,6 @@
 #include "block_parts.hpp"
 
-#include <algorithm>
+#include <vector>
 
 namespace tangram::cost {
 namespace {

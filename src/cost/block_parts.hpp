@@ -89,12 +89,10 @@ struct MixerTime {
 
 /// What the experts exchange, one direction.
 struct ExpertExchange {
-  double routes = 0;  // dispatch and combine
-  double tensor = 0;  // among the expert-tp ranks
+  double routes = 0;  ///< dispatch and combine
+  double tensor = 0;  ///< among the expert-tp ranks
+  int issued = 0;     ///< dispatch and combine, by the host: kernels of the model's count
 };
-
-// Dispatch and combine are issued by the host as well.
-inline constexpr int kExpertExchanges = 2;
 
 [[nodiscard]] ExpertExchange expert_exchange(const BlockContext& c, const model::Job& job);
 

@@ -32,14 +32,14 @@ double experts_again(const BlockContext& c, const Passes& routed, const ExpertEx
 
 }  // namespace
 
-Unread unread_part(const BlockContext& c, const model::Job& job) {
+double unread_seconds(const BlockContext& c, const model::Job& job) {
   const cluster::ExecutionMethods& methods = c.exchanges.shape.methods;
-  if (!methods.early_stop || c.block.feed_forward.is_moe() || c.local.dense <= 0) return {};
+  if (!methods.early_stop || c.block.feed_forward.is_moe() || c.local.dense <= 0) return 0;
   const double product = linear(c, c.local.tokens, c.local.dense, c.local.hidden).forward;
-  if (job.overlap_tp) return {product, 0};
+  if (job.overlap_tp) return product;
   const double bytes = c.local.element * c.local.tokens * c.local.hidden;
   const Collective last = c.degrees.sequence_parallel ? Collective::kReduceScatter : Collective::kAllReduce;
-  return {product, c.exchanges.seconds(last, bytes, c.exchanges.groups.tensor)};
+  return product + c.exchanges.seconds(last, bytes, c.exchanges.groups.tensor);
 }
 
 double selective_seconds(const BlockContext& c, const MixerTime& mixer, const Passes& routed,
@@ -51,7 +51,7 @@ double selective_seconds(const BlockContext& c, const MixerTime& mixer, const Pa
   if (again.has(RecomputeModule::kCoreAttention)) seconds += attention_again(c, mixer);
   if (again.has(RecomputeModule::kLatentUp)) seconds += mixer.latent_up;
   if (again.has(RecomputeModule::kFeedForward)) {
-    seconds += std::max(0.0, dense_again(c, c.local.dense, job) - unread_part(c, job).total());
+    seconds += std::max(0.0, dense_again(c, c.local.dense, job) - unread_seconds(c, job));
   }
   if (again.has(RecomputeModule::kExperts)) return seconds + experts_again(c, routed, exchange, job);
   if (again.has(RecomputeModule::kExpertActivation)) seconds += expert_activation(c).forward;

@@ -120,23 +120,23 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   const Passes routed = moe ? experts(c, parts.router) : Passes{};
   const Passes streams = residual_stream(c);
   const Passes tensor = tensor_exchange(c);
+  const ExpertExchange experts_exchange = moe ? expert_exchange(c, job) : ExpertExchange{};
   const bool feeds_apart = columns > 0 && !block.parallel_attention;
   if (block.mixes()) parts.mixing += issued_of(tensor);
   if (feeds_apart) parts.feeding += issued_of(tensor);
   Passes device = streams;
   for (const Passes& part : {parts.mixing, parts.feeding, routed}) device += part;
-  if (moe && degrees.ep > 1) device += {0, 0, kExpertExchanges, kExpertExchanges};
+  device += {0, 0, experts_exchange.issued, experts_exchange.issued};
   time.compute = host_bound_block(device, with_streams(parts, streams, block), c, job);
 
   const int regions = (block.mixes() ? 1 : 0) + (feeds_apart ? 1 : 0);
-  const ExpertExchange experts_exchange = moe ? expert_exchange(c, job) : ExpertExchange{};
   const Passes travel = context_exchange(c);
   const Passes hidden_ring = hidden_exchange(c, travel,
                                              {mixer.core.forward + time.compute.forward - device.forward,
                                               mixer.core.backward + time.compute.backward - device.backward});
   mixer.exchange += travel.forward - hidden_ring.forward;
   time.selective_compute = selective_seconds(c, mixer, routed, experts_exchange, job);
-  time.unread = unread_part(c, job).total();
+  time.unread = unread_seconds(c, job);
   time.overlapped = hidden_ring;
   time.tensor = {regions * tensor.forward + experts_exchange.tensor,
                  regions * tensor.backward + experts_exchange.tensor};

@@ -1,4 +1,6 @@
 // What is outside a block: its connector, the embedding and the head.
+#include <vector>
+
 #include "block_parts.hpp"
 
 namespace tangram::cost {

@@ -181,7 +181,8 @@ TEST_CASE("gradient synchronisation by ZeRO stage") {
   beside.job.overlap_gather = true;
   const StageCost hidden = stage_cost(units_of(beside, shape, data(8), 8), whole(model), policy(1));
   const double exposed = seconds_beside(gather, kSyncOverlap * to_seconds(stage(1).forward));
-  CHECK(to_seconds(hidden.optimizer_step) == Approx(34 * parameters / 8 / 1e12 + exposed).epsilon(1e-5));
+  // The forward pass is rounded up to a nanosecond.
+  CHECK(to_seconds(hidden.optimizer_step) == Approx(34 * parameters / 8 / 1e12 + exposed).epsilon(1e-6).margin(1e-9));
   CHECK(hidden.forward == stage(1).forward);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -356,6 +357,9 @@ int planned_zero(const Measurement& m, std::size_t stages) {
   return zero == 3 && stages > 1 ? 1 : zero;
 }
 
+/// Where nothing runs beside the exchange, it has no buckets.
+constexpr std::int64_t kAllGradients = std::numeric_limits<std::int64_t>::max();
+
 }  // namespace
 
 void restrict_methods(Experiment& experiment, const cluster::ExecutionMethods& methods) {
@@ -388,6 +392,7 @@ Expected<Experiment> express(const Measurement& printed, std::span<const cluster
   experiment.microbatch_group = m->microbatch_group;
   experiment.zero = planned_zero(*m, layout->stages.size());
   experiment.overlaps_sync = is_recent(device);
+  if (!experiment.overlaps_sync) experiment.model.job.gradient_bucket = kAllGradients;
   experiment.blocking_transfers = stops_for_transfers(*m);
   experiment.recompute = find_recompute(*m);
   if (auto wrong = set_batch(experiment, batch_of(*m), layout->stages.front().size())) return fail(*wrong);

@@ -53,6 +53,9 @@ bool overlaps_gather(const Measurement& m, const cluster::GpuType& device) {
   return overlaps(m, "param_gather") || follows_recipes(m, device);
 }
 
+/// Of their recipes with data parallelism (CommOverlapConfig._get_optimizer_overlap_cfgs).
+constexpr std::int64_t kRecipeBucket = 128LL << 20;
+
 /// NeMo's and Megatron-Bridge's recipes overlap the exchanges of tp wherever there are any (CommOverlapConfig with
 /// tp_comm_overlap = tp > 1 in scripts/performance).
 bool overlaps_tensor_exchange(const Measurement& m, const cluster::GpuType& device) {
@@ -176,6 +179,7 @@ void set_kernels(model::Job& job, const Measurement& m, const cluster::GpuType& 
   job.fused_loss = find_loss(m, device);
   job.cuda_graphs = find_graphs(m, device);
   job.overlap_tp = overlaps_tensor_exchange(m, device);
+  if (follows_recipes(m, device)) job.gradient_bucket = kRecipeBucket;
   job.overlap_gather = overlaps_gather(m, device);
   job.grouped_gemm = has_grouped_gemm(m);
   job.expert_dispatch = find_dispatch(m.routing);

@@ -360,6 +360,22 @@ AdapterFacts read_adapters(const Row& row) {
   return facts;
 }
 
+model::Packing read_packing(const Row& row) {
+  model::Packing packing;
+  const auto printed = row.object("packing");
+  if (!printed) return packing;
+  const Node* written = printed->find("mean_length");
+  const std::optional<double> mean = printed->number("mean_length");
+  packing.mean = mean.value_or(0);
+  packing.p95 = printed->number("p95_length").value_or(0);
+  if (written == nullptr || mean.value_or(1) < 1) {
+    printed->wrong("mean_length", written != nullptr ? *written : printed->node(), "1 token or more");
+  } else if (packing.p95 > 0 && packing.p95 < packing.mean) {
+    printed->wrong("p95_length", *printed->find("p95_length"), "no less than \"mean_length\"");
+  }
+  return packing;
+}
+
 GraphFacts read_graphs(const Row& row) {
   const auto graphs = row.object("cuda_graph");
   return graphs ? GraphFacts{graphs->text("impl"), graphs->words("scope")} : GraphFacts{};
@@ -392,6 +408,7 @@ void read_options(const Row& row, Measurement& out) {
   out.source = fmt::format("{} {} {}", row.text("source"), row.text("seen"), row.text("recipe"));
   out.task = row.text("task");
   out.adapters = read_adapters(row);
+  out.packing = read_packing(row);
   out.graphs = read_graphs(row);
   out.routing = read_routing(row);
   out.launch_blocking = row.boolean("launch_blocking").value_or(false);

@@ -84,7 +84,7 @@ cluster::DeviceShape joint_shape(const Stage& stage) {
   return joint;
 }
 
-/// Gradients of a stage whose parts are one group.
+/// Gradients of a stage whose parts are one group, beyond those of the embedding that the step of each has.
 double joint_sync(const Experiment& experiment, const Stage& stage, const std::vector<PartPrice>& parts) {
   const cost::Degrees& degrees = stage.parts.front().degrees;
   int replicas = 0;
@@ -92,7 +92,9 @@ double joint_sync(const Experiment& experiment, const Stage& stage, const std::v
   const cluster::DeviceShape shape = joint_shape(stage);
   const cost::Group group = cost::place_group(replicas * degrees.cp, degrees.tp, shape);
   const auto kind = experiment.zero == 0 ? cost::Collective::kAllReduce : cost::Collective::kReduceScatter;
-  return cost::collective_seconds(kind, parts.front().all.gradient_volume / degrees.tp, group, shape);
+  const SlicePrice& price = parts.front().all;
+  return std::max(0.0,
+                  cost::collective_seconds(kind, price.gradient_volume / degrees.tp, group, shape) - price.last_sync);
 }
 
 /// Gradients that the parts of a stage exchange, over the slowest of their networks.

@@ -43,6 +43,7 @@ SlicePrice price_whole(const Experiment& experiment, const Chunk& chunk, const c
   price.backward = to_seconds(cost.backward);
   price.sync = to_seconds(cost.gradient_sync);
   price.step = to_seconds(cost.optimizer_step);
+  price.last_sync = coster.last_sync();
   price.static_memory = cost.static_memory().as_double();
   if (experiment.keeps_both_gradients) {
     const model::Job& job = experiment.model.job;
@@ -72,6 +73,7 @@ void SlicePrice::add(const SlicePrice& other, double weight) {
   backward += weight * other.backward;
   sync += weight * other.sync;
   step += weight * other.step;
+  last_sync += weight * other.last_sync;
   static_memory += weight * other.static_memory;
   transient = std::max(transient, other.transient);
   update += weight * other.update;

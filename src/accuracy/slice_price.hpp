@@ -13,6 +13,7 @@ struct SlicePrice {
   double backward = 0;
   double sync = 0;
   double step = 0;
+  double last_sync = 0;  ///< of the step: the exchange of the embedding's gradient
   double static_memory = 0;
   double transient = 0;
   double update = 0;  ///< beside static memory while the optimizer steps

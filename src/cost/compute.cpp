@@ -291,6 +291,26 @@ Passes fused_attention_seconds(const AttentionCore& core, double element, const 
   return time;
 }
 
+namespace {
+
+/// How often a softmax of attention reads or writes all scores, and its kernels in each direction.
+struct SoftmaxPasses {
+  double forward = 0;
+  double backward = 0;
+  int kernels = 0;
+};
+
+/// Scores of 2 bytes: scale, mask and softmax are one kernel (Megatron-LM, fused_softmax.py).
+constexpr SoftmaxPasses kOneKernel{2, 3, 1};
+/// Others: operators of PyTorch. Forward: scaled (2), masked (2), row by row for its maximum and sum, then again (3).
+/// Backward: two reads of softmax and gradient (5), the masked one a copy (4), scaled (2). Timings of the three
+/// together by Sailor (SOSP 2025; Aceso's profiler; 256 MiB to 3.5 GiB of scores), in passes at the rate of the same
+/// GPU's GELU: V100 6.3 and 11.6, Titan RTX 6.5 and 11.6, RTX 2080 6.3 and 11.3, RTX 3090 7.3 and 12.2, A100 6.5 and
+/// 10.6, GH200 8.3 and 11.4.
+constexpr SoftmaxPasses kOwnOperators{7, 11, 3};
+
+}  // namespace
+
 Passes unfused_attention_seconds(const AttentionCore& core, double element, const DeviceRates& device) {
   const double batch = core.samples * core.heads;
   const double scores = batch * core.queries * core.keys;
@@ -299,18 +319,16 @@ Passes unfused_attention_seconds(const AttentionCore& core, double element, cons
   };
   const double mask = core.dropout ? 1 : 0;
   const double dropout = core.dropout ? streaming_seconds(scores * (2 * element + mask), device) : 0;
-  // The mask is fused into the softmax for 2-byte scores alone (Megatron-LM, fused_softmax.py); else it reads and
-  // writes the scores once more, in both directions.
-  const bool separate = element > 2;
-  const double softmax_forward = streaming_seconds(scores * (separate ? 4 : 2) * element, device);
-  const double softmax_backward = streaming_seconds(scores * (separate ? 5 : 3) * element, device);
+  const SoftmaxPasses& passes = element > 2 ? kOwnOperators : kOneKernel;
+  const double softmax_forward = streaming_seconds(scores * passes.forward * element, device);
+  const double softmax_backward = streaming_seconds(scores * passes.backward * element, device);
   const double forward = product(core.queries, core.keys, core.qk_dim) + softmax_forward + dropout +
                          product(core.queries, core.v_dim, core.keys);
   const double backward = product(core.keys, core.v_dim, core.queries) +                                // dV
                           product(core.queries, core.keys, core.v_dim) +                                // dP
                           dropout + softmax_backward + product(core.queries, core.qk_dim, core.keys) +  // dQ
                           product(core.keys, core.qk_dim, core.queries);                                // dK
-  const int kernels = (core.dropout ? 4 : 3) + (separate ? 1 : 0);
+  const int kernels = 2 + passes.kernels + (core.dropout ? 1 : 0);
   return {forward, backward, kernels, kernels + 2};
 }
 

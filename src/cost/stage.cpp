@@ -49,6 +49,13 @@ double copies_of(const UnitCost& unit, int zero) {
 struct Sharing {
   double shared = 0;
   double expert = 0;
+  Sharing& operator+=(const Sharing& other) {
+    shared += other.shared;
+    expert += other.expert;
+    return *this;
+  }
+  Sharing operator-(const Sharing& part) const { return {shared - part.shared, expert - part.expert}; }
+  Sharing operator*(double factor) const { return {shared * factor, expert * factor}; }
   [[nodiscard]] double whole() const { return shared + expert; }
   [[nodiscard]] double shard(const ProcessGroups& groups) const {
     return shared / groups.shards.size() + expert / groups.expert_shards.size();
@@ -61,10 +68,13 @@ struct Sums {
   double exposed = 0;  ///< gathers and scatters of backward
   Sharing held;
   Sharing trained;
-  Sharing gathered;   ///< bytes of trained parameters that ZeRO-1 and 2 gather
-  double volume = 0;  ///< trained parameters, unsharded
-  double copies = 0;  ///< bytes of weights as products read them
-  double cast = 0;    ///< bytes moved to make these
+  Sharing gathered;          ///< bytes of trained parameters that ZeRO-1 and 2 gather
+  Sharing trained_at_entry;  ///< of those two the embedding's: its parameters are the first to be read,
+  Sharing gathered_at_entry;
+  Sharing trained_last;  ///< and its gradient is the last to be known, which one stage alone waits for
+  double volume = 0;     ///< trained parameters, unsharded
+  double copies = 0;     ///< bytes of weights as products read them
+  double cast = 0;       ///< bytes moved to make these
   double alone = 0;
 
   void add(const UnitCost& unit, double count, int zero) {
@@ -81,6 +91,13 @@ struct Sums {
     cast += count * unit.cast;
     alone += count * unit.alone;
   }
+
+  void add_entry(const UnitCost& embedding, int zero, bool whole_model) {
+    add(embedding, 1, zero);
+    trained_at_entry = {embedding.trained_shared, embedding.trained_expert};
+    gathered_at_entry = trained_at_entry * embedding.gathered_bytes;
+    if (whole_model) trained_last = trained_at_entry;
+  }
 };
 
 /// By ZeRO stage. Most slices have one.
@@ -92,6 +109,12 @@ class SumsByZero {
     return tangram::at(sums_, zero);
   }
   [[nodiscard]] const Sums& operator[](int zero) const { return tangram::at(sums_, zero); }
+  /// That of a first stage.
+  void add_entry(const UnitCost& embedding, int zero, bool whole_model) {
+    at(zero).add_entry(embedding, zero, whole_model);
+    has_entry_ = true;
+  }
+  [[nodiscard]] bool has_entry() const { return has_entry_; }
   /// Those that may have units; there are none below or above.
   [[nodiscard]] int lowest() const { return lowest_; }
   [[nodiscard]] int highest() const { return highest_; }
@@ -100,6 +123,7 @@ class SumsByZero {
   std::array<Sums, 4> sums_;
   int lowest_ = 3;
   int highest_ = 0;
+  bool has_entry_ = false;
 };
 
 /// All blocks under one ZeRO stage, without recompute.
@@ -137,7 +161,7 @@ template <class Blocks>
 SumsByZero sum_units(const UnitCosts& units, const model::SliceSignature& slice, int zero, const Blocks& blocks) {
   SumsByZero sums;
   Sums& ends = sums.at(zero);
-  if (slice.embedding) ends.add(units.embedding, 1, zero);
+  if (slice.embedding) sums.add_entry(units.embedding, zero, slice.head);
   blocks([&](const UnitCost& unit, int count, const BlockPolicy& policy) {
     sums.at(policy.zero).add(unit, count, policy.zero);
   });
@@ -221,24 +245,57 @@ Groups all_replicas(const ProcessGroups& groups) { return {groups.data, groups.e
 Groups of_shards(const ProcessGroups& groups) { return {groups.shards, groups.expert_shards}; }
 Groups of_copies(const ProcessGroups& groups) { return {groups.copies, groups.expert_copies}; }
 
-double collective_of(Collective kind, const Sharing& parameters, const Groups& groups, std::int64_t bytes_per_parameter,
-                     const UnitCosts& units) {
-  const auto [shared, expert] = parameters;
-  if (shared + expert <= 0) return 0;
-  const double bytes = static_cast<double>(bytes_per_parameter);
-  return collective_seconds(kind, shared * bytes, groups.shared, units.shape, units.curves) +
-         collective_seconds(kind, expert * bytes, groups.expert, units.shape, units.curves);
+/// What each of two groups exchanges in so many parts.
+struct Buckets {
+  double shared = 1;
+  double expert = 1;
+};
+
+/// A first stage has its gradients reduced bucket by bucket, and its parameters gathered so; others, whose exchanges
+/// are not on the critical path, as a whole (Megatron-Core, distributed_data_parallel.py).
+Buckets buckets_of(const SumsByZero& sums, const Sharing& parameters, const UnitCosts& units) {
+  if (!sums.has_entry()) return {};
+  const auto count = [&](double own) { return std::max(1.0, own / units.gradient_bucket); };
+  return {count(parameters.shared), count(parameters.expert)};
+}
+
+double collective_of(Collective kind, const Sharing& bytes, const Groups& groups, const UnitCosts& units,
+                     const Buckets& buckets = {}) {
+  const auto seconds = [&](double own, const Group& group, double parts) {
+    return own > 0 ? parts * collective_seconds(kind, own / parts, group, units.shape, units.curves) : 0;
+  };
+  return seconds(bytes.shared, groups.shared, buckets.shared) + seconds(bytes.expert, groups.expert, buckets.expert);
+}
+
+/// Gradients that are exchanged once an iteration.
+struct Gradients {
+  Sharing (*of)(const Sums&);
+  bool in_buckets = false;
+};
+/// While backward goes on, and behind it. No parameter is in two buckets.
+constexpr Gradients kBeside{[](const Sums& own) { return own.trained - own.trained_last; }, true};
+constexpr Gradients kLast{[](const Sums& own) { return own.trained_last; }, false};
+
+/// Gradients of ZeRO-0 and 1.
+double reduced_seconds(const SumsByZero& sums, const Gradients& gradients, const UnitCosts& units) {
+  const auto of = [&](Collective kind, int zero, const Groups& groups) {
+    const Sharing own = gradients.of(sums[zero]);
+    const Buckets buckets = gradients.in_buckets ? buckets_of(sums, own, units) : Buckets{};
+    return collective_of(kind, own * static_cast<double>(units.gradient_bytes), groups, units, buckets);
+  };
+  return of(Collective::kAllReduce, 0, all_replicas(units.groups)) +
+         of(Collective::kReduceScatter, 1, of_shards(units.groups));
 }
 
 /// The shards of gradients, once they are reduced inside their groups, among the groups.
-double copies_sync_seconds(const SumsByZero& sums, const UnitCosts& units) {
+double copies_sync_seconds(const SumsByZero& sums, const Gradients& gradients, const UnitCosts& units) {
   if (units.degrees.dp_replicate == 1) return 0;
-  Sharing shards;
-  for (int zero = std::max(1, sums.lowest()); zero <= sums.highest(); ++zero) {
-    shards.shared += sums[zero].trained.shared / units.groups.shards.size();
-    shards.expert += sums[zero].trained.expert / units.groups.expert_shards.size();
-  }
-  return collective_of(Collective::kAllReduce, shards, of_copies(units.groups), units.gradient_bytes, units);
+  Sharing whole;
+  for (int zero = std::max(1, sums.lowest()); zero <= sums.highest(); ++zero) whole += gradients.of(sums[zero]);
+  const Sharing shards{whole.shared / units.groups.shards.size(), whole.expert / units.groups.expert_shards.size()};
+  const Buckets buckets = gradients.in_buckets ? buckets_of(sums, whole, units) : Buckets{};
+  return collective_of(Collective::kAllReduce, shards * static_cast<double>(units.gradient_bytes),
+                       of_copies(units.groups), units, buckets);
 }
 
 /// Whether gathers and scatters of ZeRO-2 and 3 leave the links among groups alone.
@@ -246,15 +303,18 @@ bool are_inside_members(const ProcessGroups& groups) {
   return groups.shards.members == 1 && groups.expert_shards.members == 1;
 }
 
+/// What backward may hide.
 double gradient_sync_seconds(const SumsByZero& sums, const UnitCosts& units) {
-  const auto of = [&](Collective kind, const Sums& own, const Groups& groups) {
-    return collective_of(kind, own.trained, groups, units.gradient_bytes, units);
-  };
-  const double inside = of(Collective::kAllReduce, sums[0], all_replicas(units.groups)) +
-                        of(Collective::kReduceScatter, sums[1], of_shards(units.groups));
-  const double among = copies_sync_seconds(sums, units);
+  const double inside = reduced_seconds(sums, kBeside, units);
+  const double among = copies_sync_seconds(sums, kBeside, units);
   const bool waits = inside > 0 || (among > 0 && !are_inside_members(units.groups));
   return inside + among + (waits ? kSyncHidden * (sums[2].exposed + sums[3].exposed) : 0);
+}
+
+/// The embedding's gradient, which no backward pass is left to hide. Of a pipeline's first stage it is part of what
+/// backward may hide: the step waits for all stages, and cannot have the exchange of one.
+double last_sync_seconds(const SumsByZero& sums, const UnitCosts& units) {
+  return reduced_seconds(sums, kLast, units) + copies_sync_seconds(sums, kLast, units);
 }
 
 /// What is sharded from ZeRO stage `from_stage` on, on one GPU: whole parameters and shards at so many bytes each.
@@ -268,6 +328,24 @@ double held(const SumsByZero& sums, Sharing Sums::* parameters, int from_stage, 
   return bytes;
 }
 
+/// Parameters that ZeRO-1 and 2 have updated, with `forward` seconds of a microbatch behind them. Beside it the
+/// embedding's are gathered first, before any forward pass.
+double gather_seconds(const SumsByZero& sums, double forward, const UnitCosts& units) {
+  const auto both = [&](Sharing Sums::* part) {
+    Sharing of_both = sums[1].*part;
+    of_both += sums[2].*part;
+    return of_both;
+  };
+  const auto of = [&](const Sharing& bytes, const Buckets& buckets = {}) {
+    return collective_of(Collective::kAllGather, bytes, of_shards(units.groups), units, buckets);
+  };
+  const Sharing gathered = both(&Sums::gathered);
+  if (!units.gathers_beside) return of(gathered);
+  const Sharing entry = both(&Sums::gathered_at_entry);
+  const Sharing others = both(&Sums::trained) - both(&Sums::trained_at_entry);
+  return of(entry) + seconds_beside(of(gathered - entry, buckets_of(sums, others, units)), kSyncOverlap * forward);
+}
+
 /// What the step takes with `forward` seconds of a microbatch behind it.
 double optimizer_seconds(const SumsByZero& sums, double owned, double forward, const UnitCosts& units) {
   if (owned <= 0) return 0;
@@ -279,10 +357,7 @@ double optimizer_seconds(const SumsByZero& sums, double owned, double forward, c
   const double on_gpu =
       std::max((updated + cast) / units.memory_rate, to_seconds(units.shape.device.compute.kernel_launch));
   const double seconds = on_gpu + units.host_stepped * owned / kHostStepped;
-  const Sharing gathered{sums[1].gathered.shared + sums[2].gathered.shared,
-                         sums[1].gathered.expert + sums[2].gathered.expert};
-  const double gather = collective_of(Collective::kAllGather, gathered, of_shards(units.groups), 1, units);
-  return seconds + (units.gathers_beside ? seconds_beside(gather, kSyncOverlap * forward) : gather);
+  return seconds + gather_seconds(sums, forward, units);
 }
 
 /// Bytes of the state of parameters on one GPU.
@@ -327,7 +402,8 @@ StageCost fixed_cost(const SumsByZero& sums, const UnitCosts& units) {
   cost.forward = ceil_to_nanoseconds(forward);
   cost.gradient_sync = ceil_to_nanoseconds(gradient_sync_seconds(sums, units));
   cost.optimizer_step =
-      ceil_to_nanoseconds(alone + optimizer_seconds(sums, held(sums, &Sums::trained, 1, units.groups), forward, units));
+      ceil_to_nanoseconds(alone + last_sync_seconds(sums, units) +
+                          optimizer_seconds(sums, held(sums, &Sums::trained, 1, units.groups), forward, units));
   const HeldState state = held_state(sums, units);
   cost.parameters = ceil_to_bytes(state.parameters);
   cost.gradients = ceil_to_bytes(state.gradients);
@@ -404,6 +480,7 @@ StageCoster::StageCoster(const UnitCosts& units, const model::SliceSignature& sl
   TANGRAM_ASSERT(units.unsupported.of(slice).empty());
   const SumsByZero sums = sum_units(units, slice, zero, alike(units, slice, zero));
   update_ = update_memory(sums, units);
+  last_sync_ = last_sync_seconds(sums, units);
   fixed_ = fixed_cost(sums, units);
 }
 

@@ -128,6 +128,12 @@ void add_accumulation(UnitCost& unit, const model::Job& job, const UnitCosts& un
   unit.backward += pass_seconds(trained_of(unit), conversion + 3 * units.gradient_bytes, rates);
 }
 
+/// Else Megatron-Core's: 40 million parameters, or a million a data-parallel rank (distributed_data_parallel.py).
+double bucket_of(const model::Job& job, const ProcessGroups& groups) {
+  if (job.gradient_bucket > 0) return static_cast<double>(job.gradient_bucket);
+  return std::max(40e6, 1e6 * groups.data.size());
+}
+
 void set_state_bytes(UnitCosts& units, const model::Job& job) {
   units.parameter_bytes = job.parameter_bytes;
   units.gradient_bytes = job.gradient_bytes;
@@ -136,6 +142,7 @@ void set_state_bytes(UnitCosts& units, const model::Job& job) {
   units.update_bytes = wide_gradient_bytes(job);
   const DeviceRates rates = device_rates(units.shape.device, job);
   units.memory_rate = rates.memory;
+  units.gradient_bucket = bucket_of(job, units.groups);
   units.gathers_beside = job.overlap_gather;
 }
 

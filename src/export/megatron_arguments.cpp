@@ -343,7 +343,11 @@ Arguments parallel_arguments(const plan::LaunchPlan& plan) {
   }
   add_sharding(plan, part, list);
   const std::size_t copies = static_cast<std::size_t>(d.dp * d.cp) * plan.pipelines.size();
-  list.flag_if(copies > 1 && part.strategy.policy.zero < 2, "overlap-grad-reduce");
+  const bool reduces_beside = copies > 1 && part.strategy.policy.zero < 2;
+  list.flag_if(reduces_beside, "overlap-grad-reduce");
+  if (reduces_beside && plan.model.job.gradient_bucket > 0) {
+    list.value("ddp-bucket-size", plan.model.job.gradient_bucket);
+  }
   const bool sharded = part.strategy.policy.zero == 1 && copies > 1;
   list.flag_if(plan.model.job.overlap_gather && sharded, "overlap-param-gather");
   if (plan.model.job.narrow_parameters && part.strategy.policy.zero > 0 && copies > 1) {

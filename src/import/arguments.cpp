@@ -11,8 +11,6 @@ namespace tangram::importing {
 
 namespace {
 
-constexpr std::int64_t kMostOfAnything = io::kCount.max;
-
 bool is_name_character(char c) {
   return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
@@ -143,13 +141,13 @@ std::string ArgumentMap::text_or(const std::string& name, const std::string& fal
   return found == nullptr ? fallback : found->value;
 }
 
-std::int64_t ArgumentMap::count_or(const std::string& name, std::int64_t fallback) {
+std::int64_t ArgumentMap::count_or(const std::string& name, std::int64_t fallback, std::int64_t most) {
   const Argument* found = find(name);
   if (found == nullptr) return fallback;
   const std::string& text = found->value;
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value >= 1 && value <= kMostOfAnything) return value;
+  if (error == std::errc() && end == text.data() + text.size() && value >= 1 && value <= most) return value;
   if (text.starts_with('$')) {
     error_at(name, "unknown-variable", fmt::format("--{} is {}, which the file does not set", name, text),
              "write the number in its place");

@@ -32,8 +32,8 @@ class ArgumentMap {
   [[nodiscard]] const Argument* find(const std::string& name) const;
   [[nodiscard]] bool has(const std::string& name) const { return find(name) != nullptr; }
   [[nodiscard]] std::string text_or(const std::string& name, const std::string& fallback) const;
-  /// A mistake is reported, and `fallback` returned.
-  std::int64_t count_or(const std::string& name, std::int64_t fallback);
+  /// From 1 to `most`; a mistake is reported, and `fallback` returned.
+  std::int64_t count_or(const std::string& name, std::int64_t fallback, std::int64_t most = io::kCount.max);
   /// The same; a missing one is a mistake.
   std::int64_t count(const std::string& name);
   /// Of the argument; of the file where there is none.

@@ -11,6 +11,7 @@
 
 #include "megatron_job.hpp"
 #include "tangram/base/enum_names.hpp"
+#include "tangram/io/limits.hpp"
 
 namespace tangram::importing {
 
@@ -84,6 +85,10 @@ class ExecutionReader {
     said.overlap_gather = arguments_.has("overlap-param-gather");
     said.overlap_tp = arguments_.has("tp-comm-overlap");
     said.fused_loss = loss();
+    if (arguments_.has("ddp-bucket-size")) {
+      constexpr std::int64_t kMost = io::integer_limit("gradient_bucket").max;
+      said.gradient_bucket = arguments_.count_or("ddp-bucket-size", 0, kMost);
+    }
   }
 
  private:
@@ -207,6 +212,7 @@ model::Model as_executed(const ReadJob& read, const model::Model& model) {
   executed.job.overlap_gather |= said.overlap_gather;
   executed.job.overlap_tp |= said.overlap_tp;
   if (said.fused_loss) executed.job.fused_loss = *said.fused_loss;
+  if (said.gradient_bucket) executed.job.gradient_bucket = *said.gradient_bucket;
   return executed;
 }
 

@@ -319,6 +319,7 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   job.packing = read_packing(reader);
   job.dropout = reader.boolean_or("dropout", job.dropout);
   job.overlap_gather = reader.boolean_or("overlap_parameter_gather", job.overlap_gather);
+  job.gradient_bucket = reader.integer_or("gradient_bucket", job.gradient_bucket, io::integer_limit("gradient_bucket"));
   job.overlap_tp = reader.boolean_or("overlap_tp_communication", job.overlap_tp);
   job.fused_accumulation = reader.boolean_or("fused_gradient_accumulation", job.fused_accumulation);
   job.blocking_launches = reader.boolean_or("blocking_launches", job.blocking_launches);

@@ -262,6 +262,7 @@ ordered_json training_json(const Job& job) {
   if (!job.recompute_modules.empty()) out["recompute_modules"] = names_of(job.recompute_modules);
   out["dropout"] = job.dropout;
   if (job.overlap_gather) out["overlap_parameter_gather"] = true;
+  if (job.gradient_bucket > 0) out["gradient_bucket"] = job.gradient_bucket;
   if (!job.free_options.has(ExecutionOption::kTensorOverlap)) out["overlap_tp_communication"] = job.overlap_tp;
   put_free_options(job.free_options, out);
   if (!job.fused_accumulation) out["fused_gradient_accumulation"] = false;

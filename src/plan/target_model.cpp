@@ -64,6 +64,9 @@ void refuse_options(Rules& rules, const model::Model& model, const runtime::Exec
     rules.refuse(prefix + "_GATHER_OVERLAP", {},
                  "parameters are gathered before the next iteration: overlap_parameter_gather is false");
   }
+  if (job.gradient_bucket > 0 && !has.gradient_bucket) {
+    rules.refuse(prefix + "_GRADIENT_BUCKET", {}, "buckets of gradients have the runtime's size: no gradient_bucket");
+  }
   if (is_narrow(job.precision) && job.narrow_parameters && !has.narrow_parameters) {
     rules.refuse(prefix + "_NARROW_PARAMETERS", {}, "parameters have two bytes: narrow_parameters is false");
   }

@@ -19,6 +19,7 @@ constexpr RuleSet kUniform = kStages.with({Rule::kSameDegrees, Rule::kSameRecomp
 constexpr ExecutionOptions kAllOptions{.cuda_graphs = true,
                                        .expert_dispatch = true,
                                        .gather_overlap = true,
+                                       .gradient_bucket = true,
                                        .expert_overlap = true,
                                        .narrow_parameters = true,
                                        .wide_layers = true,

@@ -58,7 +58,7 @@ MOE = {"experts": 8, "experts_per_token": 2, "expert_hidden": 128, "shared_hidde
 MAMBA2 = {"heads": 8, "head_dim": 32, "groups": 2, "state": 16, "convolution": 4, "chunk": 64}
 GATED_DELTA = {"value_heads": 8, "value_head_dim": 32, "key_heads": 4, "key_head_dim": 32, "convolution": 4, "chunk": 64}
 MOE_RUN = {**MOE, "first_dense_layers": 1, "every": 1}
-TRAINING = {"sequence_length": 512, "global_batch_samples": 16, "microbatch": 1, "gradient_bytes_per_parameter": 4, "attention_kernel": "native",
+TRAINING = {"sequence_length": 512, "global_batch_samples": 16, "microbatch": 1, "gradient_bytes_per_parameter": 4, "gradient_bucket": 1000000, "attention_kernel": "native",
             "sharding_group": 2, "optimizer": {"name": "adam", "state_bytes_per_parameter": 12, "offload_fraction": 0.5}}
 DENSE = {"schema": "tangram.model/1", "name": "dense",
          "architecture": {"hidden": 256, "layers": 4, "heads": 8, "kv_heads": 4, "head_dim": 32, "ffn_hidden": 512,

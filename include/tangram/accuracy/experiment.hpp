@@ -28,6 +28,7 @@
 //   adapters    LoRA: beside matrices of the language model as printed, else of rank 16 beside all that can have them;
 //               all other weights are frozen, and under QLoRA held in 4 bits with scales in 8. They compute in the
 //               precision of the run
+//   packing     samples are packed as printed (packing), and of SQuAD in NVIDIA's recipes for fine-tuning
 //   eager       ZeRO-3 in fp16 on a GPU before Hopper whose matrix units take bf16 is DeepSpeed's of 2021, which was
 //               without it (github.com/deepspeedai/DeepSpeed/pull/1453): it waits for the device before each gather, so
 //               that nothing runs beside, and lets parameters go after each pass, a recomputed one included

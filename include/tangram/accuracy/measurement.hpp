@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tangram/base/expected.hpp"
+#include "tangram/model/packing.hpp"
 
 namespace tangram::accuracy {
 
@@ -174,6 +175,7 @@ struct Measurement {
   std::string source;     ///< what published it, and the files that were read there
   std::string task;       ///< "pretrain", "LoRA fine-tune"; "": not printed
   AdapterFacts adapters;
+  model::Packing packing;  ///< as printed
   GraphFacts graphs;
   ExpertFacts routing;
   bool launch_blocking = false;  ///< CUDA_LAUNCH_BLOCKING=1

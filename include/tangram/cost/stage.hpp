@@ -72,6 +72,7 @@ struct UnitCosts {
   double host_stepped = 0;                   ///< share of the parameters that the host steps
   std::int64_t update_bytes = 0;             ///< of a shard, from ZeRO-1 on, while the optimizer steps
   double memory_rate = 0;                    ///< bytes/s of streaming kernels (DeviceRates::memory)
+  double gradient_bucket = 0;                ///< parameters that exchanges beside passes have at a time
   bool gathers_beside = false;               ///< parameters of ZeRO-1 and 2 are gathered beside the first forward pass
   std::vector<Provenance> block_provenance;  ///< of forward and backward, by block type; empty: modelled
   Provenance embedding_provenance = Provenance::kModelled;
@@ -134,12 +135,16 @@ struct StageCost {
 ///   sync      of trained parameters alone. ZeRO-0: all-reduce of the gradients, ZeRO-1: reduce-scatter; shared over
 ///             dp x cp, experts over their replicas. ZeRO-2 and 3 reduce each microbatch inside its backward, so that
 ///             nothing is left at the end. Where ZeRO shards inside groups, these collectives of ZeRO-1 to 3 stay
-///             inside them, and the shards of gradients are all-reduced among the groups at the end
+///             inside them, and the shards of gradients are all-reduced among the groups at the end. A first stage's
+///             bucket by bucket (UnitCosts::gradient_bucket). Where the slice is the whole model without the
+///             embedding's gradient, which is known when backward has ended
 ///   step      streaming of gradients (norm, update), optimizer state and parameters; ZeRO-1 and 2 then all-gather
 ///   them,
 ///             where the job has it so beside the next forward pass, which hides it as backward hides the sync
-///             (exposed_sync). Where experts exchange beside passes of another microbatch, what they do in the first
-///             forward and the last backward pass, alone (Megatron-Core, combined_1f1b.py)
+///             (exposed_sync), but for the embedding's, which that pass begins with. Once an iteration, too, and beside
+///             nothing: what sync is without of the embedding's gradient, and where experts exchange beside passes of
+///             another microbatch what they do in the first forward and the last backward pass (Megatron-Core,
+///             combined_1f1b.py)
 ///   transient the largest of: a unit's working set, with what recompute brings back, with ZeRO-2's unsharded gradients
 ///             of the unit, with ZeRO-3's gathered parameters of the unit and of the prefetched next;
 ///             plus send and receive buffers of both cuts. The fp32 copy of narrower gradients that a sharded
@@ -208,6 +213,8 @@ class StageCoster {
   [[nodiscard]] StageCost cost(RecomputeMode mode, int layers) const;
   /// Beside static memory while the optimizer steps; of what cost() gives a part of transient memory.
   [[nodiscard]] Bytes update() const { return update_; }
+  /// Seconds of the step in which the embedding's gradient is exchanged.
+  [[nodiscard]] double last_sync() const { return last_sync_; }
 
  private:
   friend class FullRecompute;
@@ -217,6 +224,7 @@ class StageCoster {
   int zero_;
   double boundary_;  ///< bytes of send and receive buffers
   Bytes update_;     ///< beside static memory while the optimizer steps
+  double last_sync_ = 0;
   StageCost fixed_;
 };
 

@@ -85,6 +85,7 @@ struct ExecutionArguments {
   std::optional<model::RecomputeModules> recompute_modules;
   std::optional<model::OffloadModules> offload_modules;
   std::optional<model::FusedLoss> fused_loss;
+  std::optional<std::int64_t> gradient_bucket;
   // Switches; false: not said.
   bool overlap_experts = false;
   bool overlap_gather = false;

@@ -135,6 +135,7 @@ inline constexpr Limit kLimits[] = {
     {"global_batch_tokens", "tokens", 1, 1e12, "no batch is larger"},
     {"microbatch", "samples", 0, 1'000'000, "no batch is larger; 0: searched"},
     {"sharding_group", "ranks", 1, 65'536, "no job has more"},
+    {"gradient_bucket", "parameters", 0, 1e12, "no model has more; 0: as Megatron-Core has it"},
     {"gradient_bytes_per_parameter", "bytes", 1, 8, "2: fp16 or bf16, 4: fp32"},
     {"state_bytes_per_parameter", "bytes", 0, 64, "Adam keeps 12 beside 16-bit parameters"},
     {"offload_fraction", "", 0, 1, "a share of the parameters"},

@@ -260,6 +260,8 @@ struct Job {
   bool dropout = true;  ///< models with LayerNorm and biases (GPT-2, GPT-3, OPT, ...) train with dropout
   /// What a sharded optimizer updates is gathered beside the first forward pass of the next iteration, not before it.
   bool overlap_gather = false;
+  /// Parameters whose gradients are reduced together while backward goes on; 0: as Megatron-Core has it.
+  std::int64_t gradient_bucket = 0;
   bool overlap_tp = false;  ///< tensor-parallel exchanges run beside the products around them
   /// Weight-gradient products add into the main gradients; else kernels of their own do, as in Megatron-LM and
   /// DeepSpeed before 2022.

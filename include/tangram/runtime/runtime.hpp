@@ -92,6 +92,7 @@ struct ExecutionOptions {
   bool cuda_graphs = false;
   bool expert_dispatch = false;    ///< DeepEP and HybridEP
   bool gather_overlap = false;     ///< parameters of ZeRO-1 and 2 gathered beside the next forward pass
+  bool gradient_bucket = false;    ///< parameters whose gradients are reduced together, as the job says
   bool expert_overlap = false;     ///< exchanges of experts beside the passes of another microbatch
   bool narrow_parameters = false;  ///< kept and gathered in 8 or 4 bits
   bool wide_layers = false;        ///< layers at either end in 16 bits

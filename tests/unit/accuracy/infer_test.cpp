@@ -369,6 +369,7 @@ TEST_CASE("what software recomputes, gathers ahead and fuses") {
   CHECK(job().fused_loss == model::FusedLoss::kTransformerEngine);
   m.source = "Megatron-Bridge performance summary";
   CHECK(job().overlap_gather);
+  CHECK(job().gradient_bucket == 128LL << 20);
   CHECK(job().in_place_loss);
   CHECK(job().fused_loss == model::FusedLoss::kTransformerEngine);
   m.source = "NVIDIA Megatron Bridge performance summary, 25.09 NeMo Container";
@@ -388,6 +389,22 @@ TEST_CASE("adapters freeze the weights of blocks") {
   CHECK(find_model(m, device("H100"))->types.front().gradients == model::Gradients{});
   m.task = "LoRA fine-tune";
   CHECK(find_model(m, device("H100"))->types.front().gradients == model::Gradients{false, true});
+}
+
+TEST_CASE("samples are packed as printed, and of SQuAD in NVIDIA's recipes for fine-tuning") {
+  Measurement m = fixtures::complete();
+  const auto packed = [&] { return find_model(m, device("H100"))->types.front().attention.packed_length; };
+  m.source = "NVIDIA DGX Cloud benchmarking recipes v25.02";
+  CHECK(packed() == 0);
+  m.task = "SFT";
+  CHECK(packed() == 180);
+  m.task = "LoRA fine-tune";
+  CHECK(packed() == 180);
+  m.packing.mean = 700;
+  CHECK(packed() == 700);
+  m.packing = {};
+  m.source = "somebody's trainer";
+  CHECK(packed() == 0);
 }
 
 TEST_CASE("sequence parallelism is printed, or of its time where stages are alike") {

@@ -159,6 +159,16 @@ TEST_CASE("a row may say which layers are in 16 bits, and of which type moments 
         "1:35 \"memory_unit\" must be \"GB\" (10^9 bytes) or \"GiB\"\n");
 }
 
+TEST_CASE("a row may say what its samples are packed of") {
+  CHECK(row(R"("packing": {"mean_length": 180})").packing == model::Packing{180, 0, {}});
+  CHECK(row(R"("packing": {"mean_length": 180, "p95_length": 400})").packing == model::Packing{180, 400, {}});
+  CHECK_FALSE(row(R"("packing": null)").packing.any());
+  CHECK(mistakes(R"("packing": {"p95_length": 400})") == "1:14 \"mean_length\" must be 1 token or more\n");
+  CHECK(mistakes(R"("packing": {"mean_length": 0})") == "1:30 \"mean_length\" must be 1 token or more\n");
+  CHECK(mistakes(R"("packing": {"mean_length": 180, "p95_length": 90})") ==
+        "1:49 \"p95_length\" must be no less than \"mean_length\"\n");
+}
+
 TEST_CASE("an encoder without a place, or with another, is a mistake") {
   CHECK(mistakes(R"("encoder": {"placement": "beside"})") ==
         "1:28 \"placement\" must be homogeneous, colocated or disjoint\n");

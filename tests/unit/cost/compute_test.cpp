@@ -183,6 +183,23 @@ TEST_CASE("unfused attention pays for all pairs and streams the scores") {
   const Passes time = unfused_attention_seconds(core, 2, rates);
   CHECK(time.forward == Approx(2 * product + scores * (4 + 5) / 1000e9));
   CHECK(time.backward == Approx(4 * product + scores * (5 + 6) / 1000e9));
+  CHECK(time.forward_kernels == 4);
+  CHECK(time.backward_kernels == 6);
+}
+
+TEST_CASE("scores of four bytes are scaled, masked and normalised by kernels of their own") {
+  AttentionCore core{1, 8, 8, 4096, 4096, 2048.5, 128, 128, false};
+  const DeviceRates rates = device_rates(round_gpu(), DType::kFp32);
+  const double scores = 8.0 * 4096 * 4096;
+  const auto product = [&](double m, double n, double k) {
+    return gemm_seconds({m, n, k, 8}, 4, 4, rates.attention, rates);
+  };
+  const double forward = product(4096, 4096, 128) + product(4096, 128, 4096);
+  const double backward = 2 * product(4096, 4096, 128) + 2 * product(4096, 128, 4096);
+  const Passes time = unfused_attention_seconds(core, 4, rates);
+  CHECK(time.forward == Approx(forward + scores * 7 * 4 / 1000e9));
+  CHECK(time.backward == Approx(backward + scores * 11 * 4 / 1000e9));
+  CHECK(time.forward_kernels == 5);
 }
 
 TEST_CASE("Llama-2-7B: FLOPs of one block") {

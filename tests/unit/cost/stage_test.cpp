@@ -16,6 +16,7 @@ using namespace tangram::cost::samples;
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
+constexpr std::int64_t kOneBucket = 1'000'000'000;  // parameters: as many as no model here has
 
 model::Model small_model(int layers) { return model_of(llama_block(1024, 8, 8, 4096, 1024), layers, 32'000); }
 
@@ -157,38 +158,76 @@ TEST_CASE("ZeRO shards state, not replicas of work") {
 
 TEST_CASE("gradient synchronisation by ZeRO stage") {
   // 8 ranks in one member: ring all-reduce is two halves; ZeRO-1 pays one half as sync and the parameter half in its
-  // step; ZeRO-2 and 3 reduce inside backward.
-  const model::Model model = small_model(4);
+  // step; ZeRO-2 and 3 reduce inside backward. The embedding's gradient is reduced behind backward: with the step.
+  model::Model model = small_model(4);
+  model.job.gradient_bucket = kOneBucket;
   const cluster::DeviceShape shape = shape_of(round_gpu(), 1, 8);
   const UnitCosts units = units_of(model, shape, data(8), 8);
   const double parameters = static_cast<double>(model.total_parameters());
-  const Group group{8, 1, 1};
+  const double embedding = units.embedding.trained_shared;
+  REQUIRE(embedding > 0);
+  const auto exchange = [&](Collective kind, double bytes) {
+    return collective_seconds(kind, bytes, {8, 1, 1}, shape);
+  };
   const auto stage = [&](int zero) { return stage_cost(units, whole(model), policy(zero)); };
   CHECK(to_seconds(stage(0).gradient_sync) ==
-        Approx(collective_seconds(Collective::kAllReduce, 4 * parameters, group, shape)).epsilon(1e-6));
+        Approx(exchange(Collective::kAllReduce, 4 * (parameters - embedding))).epsilon(1e-6));
   CHECK(to_seconds(stage(1).gradient_sync) ==
-        Approx(collective_seconds(Collective::kReduceScatter, 4 * parameters, group, shape)).epsilon(1e-6));
+        Approx(exchange(Collective::kReduceScatter, 4 * (parameters - embedding))).epsilon(1e-6));
   CHECK(stage(2).gradient_sync == 0_ns);
   CHECK(stage(3).gradient_sync == 0_ns);
   // Step: 2 * 4 + 2 * 12 + 2 = 34 bytes a parameter at 1000 GB/s, an eighth of them from ZeRO-1 on.
-  const double gather = collective_seconds(Collective::kAllGather, 2 * parameters, group, shape);
-  CHECK(to_seconds(stage(0).optimizer_step) == Approx(34 * parameters / 1e12).epsilon(1e-6));
-  CHECK(to_seconds(stage(1).optimizer_step) == Approx(34 * parameters / 8 / 1e12 + gather).epsilon(1e-6));
+  const double reduced = exchange(Collective::kAllReduce, 4 * embedding);
+  const double scattered = exchange(Collective::kReduceScatter, 4 * embedding);
+  const double gather = exchange(Collective::kAllGather, 2 * parameters);
+  CHECK(to_seconds(stage(0).optimizer_step) == Approx(34 * parameters / 1e12 + reduced).epsilon(1e-6));
+  CHECK(to_seconds(stage(1).optimizer_step) == Approx(34 * parameters / 8 / 1e12 + scattered + gather).epsilon(1e-6));
   CHECK(to_seconds(stage(3).optimizer_step) == Approx(34 * parameters / 8 / 1e12).epsilon(1e-6));
   CHECK(stage(1).forward == stage(0).forward);
-  // Beside the next forward pass four fifths of that hide of it, which are slower for it.
+  // Beside the next forward pass four fifths of that hide of it, which are slower for it; not the embedding's.
   model::Model beside = model;
   beside.job.overlap_gather = true;
   const StageCost hidden = stage_cost(units_of(beside, shape, data(8), 8), whole(model), policy(1));
-  const double exposed = seconds_beside(gather, kSyncOverlap * to_seconds(stage(1).forward));
+  const double exposed = exchange(Collective::kAllGather, 2 * embedding) +
+                         seconds_beside(exchange(Collective::kAllGather, 2 * (parameters - embedding)),
+                                        kSyncOverlap * to_seconds(stage(1).forward));
   // The forward pass is rounded up to a nanosecond.
-  CHECK(to_seconds(hidden.optimizer_step) == Approx(34 * parameters / 8 / 1e12 + exposed).epsilon(1e-6).margin(1e-9));
+  CHECK(to_seconds(hidden.optimizer_step) ==
+        Approx(34 * parameters / 8 / 1e12 + scattered + exposed).epsilon(1e-6).margin(1e-9));
   CHECK(hidden.forward == stage(1).forward);
+}
+
+TEST_CASE("a first stage exchanges gradients and parameters bucket by bucket, others as a whole") {
+  model::Model model = small_model(4);
+  model.job.overlap_gather = true;
+  const cluster::DeviceShape shape = shape_of(round_gpu(), 1, 8);
+  const UnitCosts whole_units = units_of(model, shape, data(8), 8);
+  CHECK(whole_units.gradient_bucket == 40e6);
+  CHECK(units_of(model, shape_of(round_gpu(), 8, 8), data(64), 64).gradient_bucket == 64e6);
+  model.job.gradient_bucket = 1'000'000;
+  const UnitCosts units = units_of(model, shape, data(8), 8);
+  const double inner_parameters = static_cast<double>(model.total_parameters()) - units.embedding.trained_shared;
+  const double buckets = inner_parameters / 1e6;
+  REQUIRE(buckets > 10);
+  const auto exchange = [&](Collective kind, double bytes) {
+    return collective_seconds(kind, bytes, {8, 1, 1}, shape);
+  };
+  const StageCost cost = stage_cost(units, whole(model), policy(1));
+  CHECK(to_seconds(cost.gradient_sync) == Approx(buckets * exchange(Collective::kReduceScatter, 4e6)).epsilon(1e-6));
+  const double gather =
+      exchange(Collective::kAllGather, 2 * units.embedding.trained_shared) +
+      seconds_beside(buckets * exchange(Collective::kAllGather, 2e6), kSyncOverlap * to_seconds(cost.forward));
+  const double scatter = exchange(Collective::kReduceScatter, 4 * units.embedding.trained_shared);
+  const double step = 34 * static_cast<double>(model.total_parameters()) / 8 / 1e12;
+  CHECK(to_seconds(cost.optimizer_step) == Approx(step + scatter + gather).epsilon(1e-6).margin(1e-9));
+  CHECK(stage_cost(units, inner(4), policy(1)).gradient_sync ==
+        stage_cost(whole_units, inner(4), policy(1)).gradient_sync);
 }
 
 TEST_CASE("ZeRO inside groups holds a copy a group, and the groups reduce what they share") {
   // 2 members x 4, groups of 4: the four shards of the gradients are all-reduced between the members, all at once.
-  const model::Model model = small_model(4);
+  model::Model model = small_model(4);
+  model.job.gradient_bucket = kOneBucket;
   const cluster::DeviceShape shape = shape_of(round_gpu(), 2, 4);
   const UnitCosts units = units_of(model, shape, {.dp = 8, .dp_replicate = 2}, 8);
   CHECK(units.groups.shards == Group{4, 1, 1});
@@ -198,9 +237,23 @@ TEST_CASE("ZeRO inside groups holds a copy a group, and the groups reduce what t
   CHECK(stage(1).static_memory().value() == 6 * parameters + 12 * parameters / 4);
   CHECK(stage(2).static_memory().value() == 2 * parameters + 16 * parameters / 4);
   CHECK(stage(3).static_memory().value() == 18 * parameters / 4);
-  const double bytes = 4 * static_cast<double>(parameters);
-  const double inside = collective_seconds(Collective::kReduceScatter, bytes, {4, 1, 1}, shape);
-  const double among = collective_seconds(Collective::kAllReduce, bytes / 4, {1, 2, 4}, shape);
+  // The embedding's gradient is reduced behind backward, in both ways.
+  const double last = 4 * units.embedding.trained_shared;
+  const double bytes = 4 * static_cast<double>(parameters) - last;
+  const auto inside_of = [&](double part) {
+    return collective_seconds(Collective::kReduceScatter, part, {4, 1, 1}, shape);
+  };
+  const auto among_of = [&](double part) {
+    return collective_seconds(Collective::kAllReduce, part / 4, {1, 2, 4}, shape);
+  };
+  const double inside = inside_of(bytes);
+  const double among = among_of(bytes);
+  const double step = 34 * static_cast<double>(parameters) / 4 / 1e12;
+  CHECK(to_seconds(stage(1).optimizer_step - stage(3).optimizer_step) ==
+        Approx(inside_of(last) +
+               collective_seconds(Collective::kAllGather, 2 * static_cast<double>(parameters), {4, 1, 1}, shape))
+            .epsilon(1e-6));
+  CHECK(to_seconds(stage(3).optimizer_step) == Approx(step + among_of(last)).epsilon(1e-6));
   CHECK(to_seconds(stage(1).gradient_sync) == Approx(inside + among).epsilon(1e-6));
   CHECK(to_seconds(stage(2).gradient_sync) == Approx(among).epsilon(1e-6));
   CHECK(to_seconds(stage(3).gradient_sync) == Approx(among).epsilon(1e-6));

@@ -121,6 +121,14 @@ TEST_CASE("megatron is told what context parallelism exchanges, where there is a
   CHECK(is_told(plan, "--cp-comm-type a2a"));
 }
 
+TEST_CASE("megatron is told of the buckets of gradients, where it has another size") {
+  plan::LaunchPlan plan = example::equal_stages();
+  CHECK(is_told(plan, "--overlap-grad-reduce"));
+  CHECK_FALSE(is_told(plan, "--ddp-bucket-size"));
+  plan.model.job.gradient_bucket = 128LL << 20;
+  CHECK(is_told(plan, "--overlap-grad-reduce --ddp-bucket-size 134217728"));
+}
+
 TEST_CASE("megatron is told which modules' inputs are offloaded, of those that layers have") {
   plan::LaunchPlan plan = example::unequal_stages();
   CHECK_FALSE(is_told(plan, "--fine-grained-activation-offloading"));

@@ -219,6 +219,7 @@ TEST_CASE("a script's execution options are read with all of their values") {
       kBatch +
       "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep --cp-comm-type a2a "
       "--recompute-granularity selective --recompute-modules layernorm moe_act \\\n mlp --overlap-param-gather "
+      "--ddp-bucket-size 134217728 "
       "--fine-grained-activation-offloading --offload-modules core_attn\nmoe_act --tp-comm-overlap\n");
   REQUIRE(read);
   const ExecutionArguments& said = read->job().execution;
@@ -231,6 +232,7 @@ TEST_CASE("a script's execution options are read with all of their values") {
                                                           model::RecomputeModule::kFeedForward});
   CHECK(said.offload_modules == model::OffloadModules{model::OffloadModule::kCoreAttention});  // the line ends there
   CHECK(said.overlap_gather);
+  CHECK(said.gradient_bucket == 134'217'728);
   CHECK(said.overlap_tp);
   CHECK_FALSE(said.overlap_experts);
   CHECK_FALSE(said.fused_loss);

@@ -240,7 +240,8 @@ TEST_CASE("read: the written form keeps what is not a default") {
           "hybridep, "
           "context_exchange: all-to-all,"
           " overlap_expert_communication: true, routing_imbalance: 1.25, recompute_modules: [moe, layernorm],"
-          " in_place_loss: true, fused_loss: te, overlap_parameter_gather: true, fp8_recipe: mxfp8,"
+          " in_place_loss: true, fused_loss: te, overlap_parameter_gather: true, gradient_bucket: 128, fp8_recipe: "
+          "mxfp8,"
           " narrow_parameters: true, narrow_inputs: false, wide_experts: true");
   CHECK(model.job.fp8_recipe == Fp8Recipe::kMxfp8);
   CHECK(model.job.narrow_parameters);
@@ -257,6 +258,7 @@ TEST_CASE("read: the written form keeps what is not a default") {
   CHECK(model.job.in_place_loss);
   CHECK(model.job.fused_loss == FusedLoss::kTransformerEngine);
   CHECK(model.job.overlap_gather);
+  CHECK(model.job.gradient_bucket == 128);
   CHECK(model.job.recompute_modules == RecomputeModules{RecomputeModule::kExperts, RecomputeModule::kNorms});
   const Model again = valid(read_model(write_model(model), "copy.json"));
   CHECK(again.types == model.types);

@@ -191,6 +191,7 @@ TEST_CASE("flagscale and mimo have no execution options") {
     plan.model.job.expert_dispatch = model::ExpertDispatch::kDeepEp;
     plan.model.job.overlap_experts = true;
     plan.model.job.overlap_gather = true;
+    plan.model.job.gradient_bucket = 1'000'000;
     plan.model.job.precision = DType::kFp8;
     plan.model.job.narrow_parameters = true;
     plan.model.job.wide_experts = true;
@@ -200,9 +201,9 @@ TEST_CASE("flagscale and mimo have no execution options") {
     plan.model.job.packing.mean = 100;
     plan.model.job.optimizer.offload_fraction = 1;
     const std::string found = codes(verdict(target_verdicts(plan), target));
-    for (const char* code :
-         {"_CUDA_GRAPHS ", "_EXPERT_DISPATCH ", "_EXPERT_OVERLAP ", "_GATHER_OVERLAP ", "_NARROW_PARAMETERS ",
-          "_WIDE_EXPERTS ", "_WIDE_LAYERS ", "_PRECISION_AWARE ", "_OFFLOAD ", "_PACKING ", "_OPTIMIZER_OFFLOAD "}) {
+    for (const char* code : {"_CUDA_GRAPHS ", "_EXPERT_DISPATCH ", "_EXPERT_OVERLAP ", "_GATHER_OVERLAP ",
+                             "_GRADIENT_BUCKET ", "_NARROW_PARAMETERS ", "_WIDE_EXPERTS ", "_WIDE_LAYERS ",
+                             "_PRECISION_AWARE ", "_OFFLOAD ", "_PACKING ", "_OPTIMIZER_OFFLOAD "}) {
       INFO(found);
       CHECK(found.find(prefix + std::string(code)) != std::string::npos);
     }

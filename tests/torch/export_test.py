@@ -24,7 +24,7 @@ need_torch()
 MODEL = {"schema": "tangram.model/1", "name": "tiny-llama",
          "architecture": {"vocabulary": 256, "hidden": 64, "layers": 4, "heads": 4, "ffn_hidden": 128,
                           "tied_embeddings": True},
-         "training": {"sequence_length": 32, "global_batch_samples": 64, "precision": "fp32"}}
+         "training": {"sequence_length": 128, "global_batch_samples": 64, "precision": "fp32"}}
 
 MULTIMODAL = {"schema": "tangram.model/1", "name": "tiny-llava",
               "architecture": {"vocabulary": 256, "hidden": 64, "layers": 2, "heads": 4, "ffn_hidden": 128, "encoders": [

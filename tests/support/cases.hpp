@@ -6,7 +6,7 @@
 
 namespace tangram::testing {
 
-/// `usual` times TANGRAM_TEST_SHARE, where that is set: 0.2 in .ci/run, 0.1 under the sanitizers, 10 for a long look.
+/// `usual` times TANGRAM_TEST_SHARE, where that is set: 0.15 in .ci/run, 0.1 under the sanitizers, 10 for a long look.
 inline int cases(int usual) {
   const char* share = std::getenv("TANGRAM_TEST_SHARE");
   return share == nullptr ? usual : std::max(1, static_cast<int>(usual * std::atof(share)));

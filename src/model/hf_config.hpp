@@ -83,6 +83,9 @@ Attention hf_attention(HfConfig& config, const HfKeys& keys, std::int64_t hidden
 /// As many blocks as the config has layers, all alike.
 void hf_repeat(HfConfig& config, Blueprint& out, const BlockType& block, const HfKeys& keys = {});
 
+/// Reports that the architecture has `what`, which no layer here has.
+void hf_refuse(HfConfig& config, std::string_view what);
+
 /// Reports an activation function that is not one of the known.
 void hf_check_activation(HfConfig& config, std::string_view key);
 
@@ -103,12 +106,12 @@ struct HfFamily {
   HfImport import;
 };
 [[nodiscard]] std::span<const HfFamily> hf_dense_families();
-[[nodiscard]] std::span<const HfFamily>
-hf_layer_norm_families();  ///< LayerNorm and biases: GPT-2, GPT-Neo(X), OPT, Falcon
+[[nodiscard]] std::span<const HfFamily> hf_layer_norm_families();  ///< with LayerNorm and biases, as GPT-2 has them
 [[nodiscard]] std::span<const HfFamily> hf_expert_families();
 [[nodiscard]] std::span<const HfFamily> hf_multimodal_families();
 [[nodiscard]] std::span<const HfFamily> hf_hybrid_families();   ///< layers of recurrences, attention, feed-forwards
 [[nodiscard]] std::span<const HfFamily> hf_refused_families();  ///< known, and why not
 [[nodiscard]] std::span<const HfFamily> hf_refused_hybrids();
+[[nodiscard]] std::span<const HfFamily> hf_refused_layers();
 
 }  // namespace tangram::model

@@ -49,6 +49,85 @@ Blueprint import_phi3(HfConfig& config) {
   return out;
 }
 
+// Llama's, as far as sizes go: SmolLM3 leaves positions out of every fourth layer, Granite scales what it adds, ERNIE
+// turns pairs of values beside each other.
+Blueprint import_tied_llama(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, true);
+  BlockType block = gated_block(config, out, {}, {});
+  block.attention.qkv_bias = block.attention.output_bias = config.boolean_or("attention_bias", false);
+  block.feed_forward.bias = config.boolean_or("mlp_bias", false);
+  hf_repeat(config, out, block);
+  return out;
+}
+
+Blueprint import_ernie(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, true);
+  BlockType block = gated_block(config, out, {}, {.kv_heads = 2, .head_dim = 128});
+  const bool bias = config.boolean_or("use_bias", false);
+  block.attention.qkv_bias = block.attention.output_bias = block.feed_forward.bias = bias;
+  hf_repeat(config, out, block);
+  return out;
+}
+
+Blueprint import_seed_oss(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, false);
+  BlockType block = gated_block(config, out, {}, {.kv_heads = 8, .head_dim = 128});
+  block.attention.qkv_bias = config.boolean_or("attention_bias", true);
+  block.attention.output_bias = config.boolean_or("attention_out_bias", false);
+  block.feed_forward.bias = config.boolean_or("mlp_bias", false);
+  hf_repeat(config, out, block);
+  return out;
+}
+
+// GLM-4 of 2024 as Llama, that of 2025 with norms behind attention and feed-forward as well; the output has no bias.
+Blueprint import_glm_with(HfConfig& config, int norms) {
+  Blueprint out = hf_frame(config, {}, false);
+  BlockType block = gated_block(config, out, {}, {.kv_heads = 2, .head_dim = 128});
+  block.attention.qkv_bias = config.boolean_or("attention_bias", false);
+  block.norms = norms;
+  hf_repeat(config, out, block);
+  return out;
+}
+Blueprint import_glm(HfConfig& config) { return import_glm_with(config, 2); }
+Blueprint import_glm4(HfConfig& config) { return import_glm_with(config, 4); }
+
+// LayerNorm, which has biases here and none in Command R.
+Blueprint import_stablelm(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, false);
+  BlockType block = gated_block(config, out, {}, {});
+  block.attention.qkv_bias = config.boolean_or("use_qkv_bias", false);
+  block.parallel_attention = config.boolean_or("use_parallel_residual", false);
+  block.norms = block.parallel_attention ? 1 : 2;
+  block.norm_bias = out.frame.final_norm_bias = true;
+  if (config.boolean_or("qk_layernorm", false))
+    hf_refuse(config, "norms of each head's queries and keys, each its own");
+  hf_repeat(config, out, block);
+  return out;
+}
+
+// One norm before attention and feed-forward, which run side by side.
+Blueprint import_cohere(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, true);
+  BlockType block = gated_block(config, out, {}, {});
+  block.attention.qkv_bias = block.attention.output_bias = config.boolean_or("attention_bias", false);
+  block.parallel_attention = true;
+  block.norms = 1;
+  if (config.boolean_or("use_qk_norm", false)) hf_refuse(config, "norms of each head's queries and keys, each its own");
+  hf_repeat(config, out, block);
+  return out;
+}
+
+// Three layers of four have a window.
+Blueprint import_cohere2(HfConfig& config) {
+  Blueprint out = import_cohere(config);
+  const std::int64_t window = config.integer_or("sliding_window", 4096, kOptionalTokens);
+  const std::int64_t period = config.integer_or("sliding_window_pattern", 4, kLayers);
+  for (std::size_t i = 0; i < out.chain.size(); ++i) {
+    if ((static_cast<std::int64_t>(i) + 1) % period != 0) out.chain[i].attention.sliding_window = window;
+  }
+  return out;
+}
+
 // Qwen2 and Qwen3 use the window, when they use it at all, from layer max_window_layers on.
 void repeat_with_window(HfConfig& config, Blueprint& out, const BlockType& block) {
   const bool used = config.boolean_or("use_sliding_window", false);
@@ -126,7 +205,16 @@ Blueprint import_gemma3_text(HfConfig& config) {
   return out;
 }
 
-constexpr std::array<HfFamily, 11> kDenseFamilies{{{"llama", import_llama},
+constexpr std::array<HfFamily, 20> kDenseFamilies{{{"llama", import_llama},
+                                                   {"smollm3", import_tied_llama},
+                                                   {"granite", import_tied_llama},
+                                                   {"ernie4_5", import_ernie},
+                                                   {"seed_oss", import_seed_oss},
+                                                   {"glm", import_glm},
+                                                   {"glm4", import_glm4},
+                                                   {"stablelm", import_stablelm},
+                                                   {"cohere", import_cohere},
+                                                   {"cohere2", import_cohere2},
                                                    {"mistral", import_mistral},
                                                    {"phi3", import_phi3},
                                                    {"qwen2", import_qwen2},

@@ -66,6 +66,28 @@ Blueprint import_mixtral(HfConfig& config) {
   return out;
 }
 
+Blueprint import_granitemoe(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, true);
+  BlockType block = attention_block(config, out, {});
+  block.attention.qkv_bias = block.attention.output_bias = config.boolean_or("attention_bias", false);
+  hf_routed_experts(config, "num_local_experts", "intermediate_size", block.feed_forward);
+  hf_repeat(config, out, block);
+  return out;
+}
+
+// Mixtral with LayerNorm and biases; that of the head is counted with the embedding.
+Blueprint import_phimoe(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, false);
+  BlockType block = attention_block(config, out, {.kv_heads = 8});
+  block.attention.qkv_bias = block.attention.output_bias = config.boolean_or("attention_bias", false);
+  block.attention.sliding_window = config.integer_or("sliding_window", 0, kOptionalTokens);
+  block.norm_bias = out.frame.final_norm_bias = true;
+  if (config.boolean_or("lm_head_bias", false)) out.frame.extra_embedding_parameters = out.frame.vocabulary;
+  hf_routed_experts(config, "num_local_experts", "intermediate_size", block.feed_forward);
+  hf_repeat(config, out, block);
+  return out;
+}
+
 // Qwen: layer i is a mixture of experts unless mlp_only_layers lists it or decoder_sparse_step does not divide i + 1.
 Blueprint import_qwen_experts(HfConfig& config, BlockType block, Blueprint out) {
   BlockType dense = block;
@@ -173,12 +195,7 @@ struct ExpertChoice {
 
 // DeepSeek: layer i is a mixture of experts from first_k_dense_replace on where moe_layer_freq divides i. Multi-token
 // prediction layers (num_nextn_predict_layers) are not part of the main model.
-Blueprint import_deepseek(HfConfig& config, const ExpertChoice& choice) {
-  Blueprint out = hf_frame(config, {}, false);
-  BlockType dense;
-  dense.hidden = out.frame.hidden;
-  dense.attention = latent_attention(config);
-  hf_check_activation(config, "hidden_act");
+Blueprint import_with_dense_first(HfConfig& config, Blueprint out, BlockType dense, const ExpertChoice& choice) {
   const std::int64_t layers = config.integer("num_hidden_layers", kLayers);
   const std::int64_t first = config.integer_or("first_k_dense_replace", 0, {0, kLayers.max});
   const std::int64_t step = config.integer_or("moe_layer_freq", 1, kLayers);
@@ -200,6 +217,24 @@ Blueprint import_deepseek(HfConfig& config, const ExpertChoice& choice) {
     out.chain.push_back(expert_here ? expert : dense);
   }
   return out;
+}
+
+Blueprint import_deepseek(HfConfig& config, const ExpertChoice& choice) {
+  Blueprint out = hf_frame(config, {}, false);
+  BlockType dense;
+  dense.hidden = out.frame.hidden;
+  dense.attention = latent_attention(config);
+  hf_check_activation(config, "hidden_act");
+  return import_with_dense_first(config, std::move(out), dense, choice);
+}
+
+// GLM-4.5 and 4.6: DeepSeek-V3's experts beside attention with groups of heads, whose output has no bias.
+Blueprint import_glm4_moe(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, false);
+  BlockType dense = attention_block(config, out, {.kv_heads = 8, .head_dim = 128});
+  dense.attention.qkv_bias = config.boolean_or("attention_bias", false);
+  dense.attention.qk_norm = config.boolean_or("use_qk_norm", false);
+  return import_with_dense_first(config, std::move(out), dense, {true, false});
 }
 
 Blueprint import_deepseek_v2(HfConfig& config) {
@@ -269,7 +304,10 @@ Blueprint import_gpt_oss(HfConfig& config) {
   return out;
 }
 
-constexpr std::array<HfFamily, 10> kExpertFamilies{{{"mixtral", import_mixtral},
+constexpr std::array<HfFamily, 13> kExpertFamilies{{{"mixtral", import_mixtral},
+                                                    {"granitemoe", import_granitemoe},
+                                                    {"phimoe", import_phimoe},
+                                                    {"glm4_moe", import_glm4_moe},
                                                     {"qwen2_moe", import_qwen2_moe},
                                                     {"qwen3_moe", import_qwen3_moe},
                                                     {"qwen3_next", import_qwen3_next},

@@ -137,11 +137,99 @@ Blueprint import_falcon(HfConfig& config) {
   return out;
 }
 
-constexpr std::array<HfFamily, 5> kLayerNormFamilies{{{"gpt2", import_gpt2},
-                                                      {"gpt_neox", import_gpt_neox},
-                                                      {"opt", import_opt},
-                                                      {"gpt_neo", import_gpt_neo},
-                                                      {"falcon", import_falcon}}};
+// No positions (ALiBi); a norm behind the embedding, which is counted with it.
+Blueprint import_bloom(HfConfig& config) {
+  HfKeys keys{.layers = "n_layer", .heads = "n_head", .kv_heads = "", .activation = ""};
+  if (config.has("n_embed")) keys.hidden = "n_embed";
+  if (config.has("num_attention_heads")) keys.heads = "num_attention_heads";
+  Blueprint out = hf_frame(config, keys, true);
+  out.frame.extra_embedding_parameters = 2 * out.frame.hidden;
+  hf_repeat(config, out, classic_block(config, out, keys, 4 * out.frame.hidden), keys);
+  return out;
+}
+
+// No positions (ALiBi), and no biases anywhere.
+Blueprint import_mpt(HfConfig& config) {
+  constexpr HfKeys kKeys{.hidden = "d_model",
+                         .layers = "n_layers",
+                         .heads = "n_heads",
+                         .kv_heads = "",
+                         .positions = "max_seq_len",
+                         .activation = ""};
+  Blueprint out = hf_frame(config, kKeys, true);
+  const std::int64_t ratio = config.integer_or("expansion_ratio", 4, {1, 64});
+  BlockType block = classic_block(config, out, kKeys, ratio * out.frame.hidden);
+  block.attention.qkv_bias = block.attention.output_bias = block.feed_forward.bias = false;
+  block.norm_bias = out.frame.final_norm_bias = false;
+  hf_repeat(config, out, block, kKeys);
+  return out;
+}
+
+/// A head with a bias, which is counted with the embedding.
+void add_head_bias(Blueprint& out) {
+  if (!out.frame.tied_embeddings) out.frame.extra_embedding_parameters += out.frame.vocabulary;
+}
+
+// Attention and feed-forward side by side behind one norm.
+Blueprint import_phi(HfConfig& config) {
+  Blueprint out = hf_frame(config, {}, false);
+  BlockType block = classic_block(config, out, {}, config.integer("intermediate_size", kInner));
+  block.parallel_attention = true;
+  block.norms = 1;
+  if (config.boolean_or("qk_layernorm", false)) hf_refuse(config, "norms of queries and keys that have biases");
+  add_head_bias(out);
+  hf_repeat(config, out, block);
+  return out;
+}
+
+Blueprint import_gptj(HfConfig& config) {
+  constexpr HfKeys kKeys{.hidden = "n_embd",
+                         .layers = "n_layer",
+                         .heads = "n_head",
+                         .kv_heads = "",
+                         .inner = "n_inner",
+                         .positions = "n_positions",
+                         .activation = "activation_function"};
+  Blueprint out = hf_frame(config, kKeys, false);
+  BlockType block = classic_block(config, out, kKeys, config.integer_or(kKeys.inner, 4 * out.frame.hidden, kInner));
+  block.attention.qkv_bias = block.attention.output_bias = false;
+  block.parallel_attention = true;
+  block.norms = 1;
+  add_head_bias(out);
+  hf_repeat(config, out, block, kKeys);
+  return out;
+}
+
+// GPT-2 with one key-value head (multi_query).
+Blueprint import_gpt_bigcode(HfConfig& config) {
+  Blueprint out = import_gpt2(config);
+  if (!config.boolean_or("multi_query", true)) return out;
+  for (BlockType& type : out.chain) type.attention.kv_heads = 1;
+  return out;
+}
+
+Blueprint import_starcoder2(HfConfig& config) {
+  constexpr HfKeys kKeys{};
+  Blueprint out = hf_frame(config, kKeys, true);
+  BlockType block = classic_block(config, out, kKeys, config.integer(kKeys.inner, kInner));
+  const bool bias = config.boolean_or("use_bias", true);
+  block.attention.qkv_bias = block.attention.output_bias = block.feed_forward.bias = bias;
+  block.attention.sliding_window = config.integer_or("sliding_window", 0, kOptionalTokens);
+  hf_repeat(config, out, block);
+  return out;
+}
+
+constexpr std::array<HfFamily, 11> kLayerNormFamilies{{{"gpt2", import_gpt2},
+                                                       {"bloom", import_bloom},
+                                                       {"mpt", import_mpt},
+                                                       {"phi", import_phi},
+                                                       {"gptj", import_gptj},
+                                                       {"gpt_bigcode", import_gpt_bigcode},
+                                                       {"starcoder2", import_starcoder2},
+                                                       {"gpt_neox", import_gpt_neox},
+                                                       {"opt", import_opt},
+                                                       {"gpt_neo", import_gpt_neo},
+                                                       {"falcon", import_falcon}}};
 
 }  // namespace
 

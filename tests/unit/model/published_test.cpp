@@ -234,17 +234,114 @@ TEST_CASE("published: FLOPs of an iteration, Narayanan et al., arXiv 2104.04473,
   CHECK(model_flops_per_iteration(model).value() == Approx(expected).epsilon(1e-9));
 }
 
-TEST_CASE("published: architectures that are refused by name") {
-  // bigscience/bloom, THUDM/chatglm3-6b, CohereForAI/c4ai-command-r-v01, zai-org/GLM-4-9B-0414 and GLM-5.2,
-  // ibm-granite/granite-3.3-8b-instruct, EleutherAI/gpt-j-6b, internlm/internlm2_5-7b, mosaicml/mpt-7b,
-  // allenai/OLMo-2-1124-7B, microsoft/phi-2, HuggingFaceTB/SmolLM3-3B, stabilityai/stablelm-2-1_6b,
-  // bigcode/starcoder2-15b.
-  for (const char* type : {"bloom", "chatglm", "cohere", "glm4", "glm_moe_dsa", "granite", "gptj", "internlm2", "mpt",
-                           "olmo2", "phi", "smollm3", "stablelm", "starcoder2"}) {
-    const auto refused = read_hf_config(R"({"model_type": ")" + std::string(type) + "\"}", "config.json");
+TEST_CASE("published: the sizes of further architectures, to the last parameter") {
+  const auto parameters = [](const std::string& config) {
+    INFO(config);
+    return valid(read_hf_config("{" + config + "}", "config.json")).total_parameters();
+  };
+  // bigscience/bloom-560m, mosaicml/mpt-7b, microsoft/phi-2, EleutherAI/gpt-j-6b, bigcode/starcoderbase-1b and
+  // starcoder2-3b.
+  CHECK(parameters(R"("model_type": "bloom", "n_embed": 1024, "n_layer": 24, "num_attention_heads": 16,
+                      "vocab_size": 250880)") == 559'214'592);
+  CHECK(parameters(R"("model_type": "mpt", "d_model": 4096, "n_layers": 32, "n_heads": 32, "vocab_size": 50432,
+                      "expansion_ratio": 4, "max_seq_len": 2048)") == 6'649'286'656);
+  CHECK(parameters(R"("model_type": "phi", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 32,
+                      "num_attention_heads": 32, "vocab_size": 51200, "hidden_act": "gelu_new",
+                      "tie_word_embeddings": false)") == 2'779'683'840);
+  CHECK(parameters(R"("model_type": "gptj", "n_embd": 4096, "n_layer": 28, "n_head": 16, "n_inner": null,
+                      "vocab_size": 50400, "n_positions": 2048, "tie_word_embeddings": false)") == 6'050'882'784);
+  CHECK(parameters(R"("model_type": "gpt_bigcode", "n_embd": 2048, "n_layer": 24, "n_head": 16, "n_inner": 8192,
+                      "vocab_size": 49152, "n_positions": 8192, "multi_query": true)") == 1'137'207'296);
+  CHECK(parameters(R"("model_type": "starcoder2", "hidden_size": 3072, "intermediate_size": 12288,
+                      "num_hidden_layers": 30, "num_attention_heads": 24, "num_key_value_heads": 2,
+                      "vocab_size": 49152, "use_bias": true, "sliding_window": 4096,
+                      "hidden_act": "gelu_pytorch_tanh")") == 3'030'371'328);
+  // HuggingFaceTB/SmolLM3-3B, ibm-granite/granite-3.1-8b-instruct, baidu/ERNIE-4.5-0.3B-PT,
+  // ByteDance-Seed/Seed-OSS-36B-Instruct, zai-org/glm-4-9b-chat-hf and GLM-4-9B-0414.
+  CHECK(parameters(R"("model_type": "smollm3", "hidden_size": 2048, "intermediate_size": 11008,
+                      "num_hidden_layers": 36, "num_attention_heads": 16, "num_key_value_heads": 4,
+                      "vocab_size": 128256)") == 3'075'098'624);
+  CHECK(parameters(R"("model_type": "granite", "hidden_size": 4096, "intermediate_size": 12800,
+                      "num_hidden_layers": 40, "num_attention_heads": 32, "num_key_value_heads": 8,
+                      "vocab_size": 49155, "tie_word_embeddings": true)") == 8'170'848'256);
+  CHECK(parameters(R"("model_type": "ernie4_5", "hidden_size": 1024, "intermediate_size": 3072,
+                      "num_hidden_layers": 18, "num_attention_heads": 16, "num_key_value_heads": 2, "head_dim": 128,
+                      "vocab_size": 103424, "tie_word_embeddings": true)") == 360'748'032);
+  CHECK(parameters(R"("model_type": "seed_oss", "hidden_size": 5120, "intermediate_size": 27648,
+                      "num_hidden_layers": 64, "num_attention_heads": 80, "num_key_value_heads": 8, "head_dim": 128,
+                      "vocab_size": 155136, "attention_bias": true, "attention_out_bias": false)") == 36'151'104'512);
+  const std::string glm = R"("hidden_size": 4096, "intermediate_size": 13696, "num_hidden_layers": 40,
+                             "num_attention_heads": 32, "num_key_value_heads": 2, "head_dim": 128,
+                             "vocab_size": 151552, "attention_bias": true, "tie_word_embeddings": false)";
+  CHECK(parameters(R"("model_type": "glm", )" + glm) == 9'399'951'360);
+  CHECK(parameters(R"("model_type": "glm4", )" + glm) == 9'400'279'040);
+  // stabilityai/stablelm-3b-4e1t, CohereLabs/c4ai-command-r-v01 and c4ai-command-r7b-12-2024.
+  CHECK(parameters(R"("model_type": "stablelm", "hidden_size": 2560, "intermediate_size": 6912,
+                      "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32,
+                      "vocab_size": 50304, "use_qkv_bias": false)") == 2'795'443'200);
+  CHECK(parameters(R"("model_type": "cohere", "hidden_size": 8192, "intermediate_size": 22528,
+                      "num_hidden_layers": 40, "num_attention_heads": 64, "num_key_value_heads": 64,
+                      "vocab_size": 256000)") == 34'980'831'232);
+  CHECK(parameters(R"("model_type": "cohere2", "hidden_size": 4096, "intermediate_size": 14336,
+                      "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+                      "vocab_size": 256000, "sliding_window": 4096, "sliding_window_pattern": 4)") == 8'028'033'024);
+  // ibm-granite/granite-3.0-1b-a400m-instruct, microsoft/Phi-3.5-MoE-instruct.
+  CHECK(parameters(R"("model_type": "granitemoe", "hidden_size": 1024, "intermediate_size": 512,
+                      "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 8,
+                      "num_local_experts": 32, "num_experts_per_tok": 8, "vocab_size": 49155,
+                      "tie_word_embeddings": true)") == 1'334'628'352);
+  CHECK(parameters(R"("model_type": "phimoe", "hidden_size": 4096, "intermediate_size": 6400,
+                      "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+                      "num_local_experts": 16, "num_experts_per_tok": 2, "vocab_size": 32064,
+                      "attention_bias": true, "lm_head_bias": true)") == 41'873'153'344);
+}
+
+TEST_CASE("published: GLM-4.5-Air and GLM-4.5 without multi-token prediction, arXiv 2508.06471, table 1") {
+  const auto model = [](const std::string& sizes) {
+    return valid(read_hf_config(R"({"model_type": "glm4_moe", "vocab_size": 151552, "head_dim": 128,
+        "num_attention_heads": 96, "num_key_value_heads": 8, "num_experts_per_tok": 8, "n_shared_experts": 1,
+        "attention_bias": true, "tie_word_embeddings": false, )" +
+                                    sizes + "}",
+                                "config.json"));
+  };
+  const Model air = model(R"("hidden_size": 4096, "intermediate_size": 10944, "moe_intermediate_size": 1408,
+                             "num_hidden_layers": 46, "n_routed_experts": 128, "first_k_dense_replace": 1)");
+  CHECK(std::abs(billions(air.total_parameters()) - 106) < 1);
+  const auto without_tables = [](const Model& m) {  // as the paper counts what a token activates
+    return billions(m.active_parameters() - 2 * m.vocabulary * m.hidden);
+  };
+  CHECK(std::abs(without_tables(air) - 12) < 0.5);
+  const Model large = model(R"("hidden_size": 5120, "intermediate_size": 12288, "moe_intermediate_size": 1536,
+                               "num_hidden_layers": 92, "n_routed_experts": 160, "first_k_dense_replace": 3,
+                               "use_qk_norm": true)");
+  CHECK(std::abs(billions(large.total_parameters()) - 355) < 3);
+  CHECK(std::abs(without_tables(large) - 32) < 0.5);
+}
+
+TEST_CASE("published: architectures that are refused by name, with the reason") {
+  const auto refusal = [](const std::string& config) {
+    const auto refused = read_hf_config("{" + config + "}", "config.json");
     REQUIRE_FALSE(refused);
-    CHECK(refused.error().front().message == "unsupported model_type \"" + std::string(type) + "\"");
+    return refused.error().front().message;
+  };
+  // allenai/OLMo-2-1124-7B and OLMoE-1B-7B-0924, MiniMaxAI/MiniMax-M2, zai-org/GLM-5.2, LiquidAI/LFM2-1.2B,
+  // THUDM/chatglm3-6b, internlm/internlm2_5-7b.
+  for (const char* type : {"olmo2", "olmoe", "minimax_m2"}) {
+    CHECK(refusal(R"("model_type": ")" + std::string(type) + "\"") ==
+          "\"" + std::string(type) +
+              "\" has norms of queries and keys over all heads together, which are of a head here");
   }
+  CHECK(refusal(R"("model_type": "glm_moe_dsa")") == "\"glm_moe_dsa\" has attention to keys that an indexer chooses");
+  CHECK(refusal(R"("model_type": "lfm2")") == "\"lfm2\" has layers of gated short convolutions");
+  for (const char* type : {"chatglm", "internlm2"}) {
+    CHECK(refusal(R"("model_type": ")" + std::string(type) + "\"")
+              .ends_with("has code of its own beside its weights, whose keys are not those of transformers"));
+  }
+  CHECK(refusal(R"("model_type": "nobodys")") == "unsupported model_type \"nobodys\"");
+  // CohereLabs/c4ai-command-r-plus.
+  CHECK(refusal(R"("model_type": "cohere", "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2,
+                   "num_attention_heads": 4, "vocab_size": 100, "use_qk_norm": true)") ==
+        "\"cohere\" has norms of each head's queries and keys, each its own");
 }
 
 TEST_CASE("published: any partition of any shipped config holds all parameters") {

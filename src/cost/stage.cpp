@@ -68,13 +68,10 @@ struct Sums {
   double exposed = 0;  ///< gathers and scatters of backward
   Sharing held;
   Sharing trained;
-  Sharing gathered;          ///< bytes of trained parameters that ZeRO-1 and 2 gather
-  Sharing trained_at_entry;  ///< of those two the embedding's: its parameters are the first to be read,
-  Sharing gathered_at_entry;
-  Sharing trained_last;  ///< and its gradient is the last to be known, which one stage alone waits for
-  double volume = 0;     ///< trained parameters, unsharded
-  double copies = 0;     ///< bytes of weights as products read them
-  double cast = 0;       ///< bytes moved to make these
+  Sharing gathered;   ///< bytes of trained parameters that ZeRO-1 and 2 gather
+  double volume = 0;  ///< trained parameters, unsharded
+  double copies = 0;  ///< bytes of weights as products read them
+  double cast = 0;    ///< bytes moved to make these
   double alone = 0;
 
   void add(const UnitCost& unit, double count, int zero) {
@@ -91,30 +88,41 @@ struct Sums {
     cast += count * unit.cast;
     alone += count * unit.alone;
   }
-
-  void add_entry(const UnitCost& embedding, int zero, bool whole_model) {
-    add(embedding, 1, zero);
-    trained_at_entry = {embedding.trained_shared, embedding.trained_expert};
-    gathered_at_entry = trained_at_entry * embedding.gathered_bytes;
-    if (whole_model) trained_last = trained_at_entry;
-  }
 };
+
+/// The embedding of a first stage: its parameters are the first to be read, its gradient is the last to be known.
+struct Entry {
+  int zero = 0;
+  Sharing trained;
+  Sharing gathered;  ///< bytes
+  bool whole_model = false;
+
+  [[nodiscard]] bool is_gathered() const { return zero == 1 || zero == 2; }
+};
+
+std::optional<Entry> entry_of(const UnitCosts& units, const model::SliceSignature& slice, int zero) {
+  if (!slice.embedding) return std::nullopt;
+  const Sharing trained{units.embedding.trained_shared, units.embedding.trained_expert};
+  return Entry{zero, trained, trained * units.embedding.gathered_bytes, slice.head};
+}
 
 /// By ZeRO stage. Most slices have one.
 class SumsByZero {
  public:
+  explicit SumsByZero(std::optional<Entry> entry = std::nullopt) : entry_(entry) {}
+
   Sums& at(int zero) {
     lowest_ = std::min(lowest_, zero);
     highest_ = std::max(highest_, zero);
     return tangram::at(sums_, zero);
   }
   [[nodiscard]] const Sums& operator[](int zero) const { return tangram::at(sums_, zero); }
-  /// That of a first stage.
-  void add_entry(const UnitCost& embedding, int zero, bool whole_model) {
-    at(zero).add_entry(embedding, zero, whole_model);
-    has_entry_ = true;
+  [[nodiscard]] const std::optional<Entry>& entry() const { return entry_; }
+  /// Trained parameters whose gradients are known while backward goes on.
+  [[nodiscard]] Sharing known_before_end(int zero) const {
+    const Sharing& all = (*this)[zero].trained;
+    return entry_ && entry_->whole_model && entry_->zero == zero ? all - entry_->trained : all;
   }
-  [[nodiscard]] bool has_entry() const { return has_entry_; }
   /// Those that may have units; there are none below or above.
   [[nodiscard]] int lowest() const { return lowest_; }
   [[nodiscard]] int highest() const { return highest_; }
@@ -123,7 +131,7 @@ class SumsByZero {
   std::array<Sums, 4> sums_;
   int lowest_ = 3;
   int highest_ = 0;
-  bool has_entry_ = false;
+  std::optional<Entry> entry_;
 };
 
 /// All blocks under one ZeRO stage, without recompute.
@@ -159,9 +167,9 @@ auto run_by_run(const UnitCosts& units, const model::SliceSignature& slice, cons
 /// `blocks(visit)` visits the blocks; the ends have `zero`.
 template <class Blocks>
 SumsByZero sum_units(const UnitCosts& units, const model::SliceSignature& slice, int zero, const Blocks& blocks) {
-  SumsByZero sums;
+  SumsByZero sums(entry_of(units, slice, zero));
   Sums& ends = sums.at(zero);
-  if (slice.embedding) sums.add_entry(units.embedding, zero, slice.head);
+  if (slice.embedding) ends.add(units.embedding, 1, zero);
   blocks([&](const UnitCost& unit, int count, const BlockPolicy& policy) {
     sums.at(policy.zero).add(unit, count, policy.zero);
   });
@@ -245,7 +253,7 @@ Groups all_replicas(const ProcessGroups& groups) { return {groups.data, groups.e
 Groups of_shards(const ProcessGroups& groups) { return {groups.shards, groups.expert_shards}; }
 Groups of_copies(const ProcessGroups& groups) { return {groups.copies, groups.expert_copies}; }
 
-/// What each of two groups exchanges in so many parts.
+/// In how many parts each of two groups exchanges. No parameter is in two buckets.
 struct Buckets {
   double shared = 1;
   double expert = 1;
@@ -254,7 +262,7 @@ struct Buckets {
 /// A first stage has its gradients reduced bucket by bucket, and its parameters gathered so; others, whose exchanges
 /// are not on the critical path, as a whole (Megatron-Core, distributed_data_parallel.py).
 Buckets buckets_of(const SumsByZero& sums, const Sharing& parameters, const UnitCosts& units) {
-  if (!sums.has_entry()) return {};
+  if (!sums.entry()) return {};
   const auto count = [&](double own) { return std::max(1.0, own / units.gradient_bucket); };
   return {count(parameters.shared), count(parameters.expert)};
 }
@@ -267,33 +275,19 @@ double collective_of(Collective kind, const Sharing& bytes, const Groups& groups
   return seconds(bytes.shared, groups.shared, buckets.shared) + seconds(bytes.expert, groups.expert, buckets.expert);
 }
 
-/// Gradients that are exchanged once an iteration.
-struct Gradients {
-  Sharing (*of)(const Sums&);
-  bool in_buckets = false;
-};
-/// While backward goes on, and behind it. No parameter is in two buckets.
-constexpr Gradients kBeside{[](const Sums& own) { return own.trained - own.trained_last; }, true};
-constexpr Gradients kLast{[](const Sums& own) { return own.trained_last; }, false};
-
-/// Gradients of ZeRO-0 and 1.
-double reduced_seconds(const SumsByZero& sums, const Gradients& gradients, const UnitCosts& units) {
-  const auto of = [&](Collective kind, int zero, const Groups& groups) {
-    const Sharing own = gradients.of(sums[zero]);
-    const Buckets buckets = gradients.in_buckets ? buckets_of(sums, own, units) : Buckets{};
-    return collective_of(kind, own * static_cast<double>(units.gradient_bytes), groups, units, buckets);
-  };
-  return of(Collective::kAllReduce, 0, all_replicas(units.groups)) +
-         of(Collective::kReduceScatter, 1, of_shards(units.groups));
+/// Gradients of one ZeRO stage, once an iteration, inside the groups that shard.
+double reduced_seconds(int zero, const Sharing& parameters, const Buckets& buckets, const UnitCosts& units) {
+  const Sharing bytes = parameters * static_cast<double>(units.gradient_bytes);
+  if (zero == 0) return collective_of(Collective::kAllReduce, bytes, all_replicas(units.groups), units, buckets);
+  if (zero == 1) return collective_of(Collective::kReduceScatter, bytes, of_shards(units.groups), units, buckets);
+  return 0;
 }
 
 /// The shards of gradients, once they are reduced inside their groups, among the groups.
-double copies_sync_seconds(const SumsByZero& sums, const Gradients& gradients, const UnitCosts& units) {
+double copies_sync_seconds(const Sharing& parameters, const Buckets& buckets, const UnitCosts& units) {
   if (units.degrees.dp_replicate == 1) return 0;
-  Sharing whole;
-  for (int zero = std::max(1, sums.lowest()); zero <= sums.highest(); ++zero) whole += gradients.of(sums[zero]);
-  const Sharing shards{whole.shared / units.groups.shards.size(), whole.expert / units.groups.expert_shards.size()};
-  const Buckets buckets = gradients.in_buckets ? buckets_of(sums, whole, units) : Buckets{};
+  const Sharing shards{parameters.shared / units.groups.shards.size(),
+                       parameters.expert / units.groups.expert_shards.size()};
   return collective_of(Collective::kAllReduce, shards * static_cast<double>(units.gradient_bytes),
                        of_copies(units.groups), units, buckets);
 }
@@ -305,16 +299,24 @@ bool are_inside_members(const ProcessGroups& groups) {
 
 /// What backward may hide.
 double gradient_sync_seconds(const SumsByZero& sums, const UnitCosts& units) {
-  const double inside = reduced_seconds(sums, kBeside, units);
-  const double among = copies_sync_seconds(sums, kBeside, units);
+  double inside = 0;
+  Sharing sharded;
+  for (int zero = sums.lowest(); zero <= sums.highest(); ++zero) {
+    const Sharing own = sums.known_before_end(zero);
+    inside += reduced_seconds(zero, own, buckets_of(sums, own, units), units);
+    if (zero >= 1) sharded += own;
+  }
+  const double among = copies_sync_seconds(sharded, buckets_of(sums, sharded, units), units);
   const bool waits = inside > 0 || (among > 0 && !are_inside_members(units.groups));
   return inside + among + (waits ? kSyncHidden * (sums[2].exposed + sums[3].exposed) : 0);
 }
 
 /// The embedding's gradient, which no backward pass is left to hide. Of a pipeline's first stage it is part of what
 /// backward may hide: the step waits for all stages, and cannot have the exchange of one.
-double last_sync_seconds(const SumsByZero& sums, const UnitCosts& units) {
-  return reduced_seconds(sums, kLast, units) + copies_sync_seconds(sums, kLast, units);
+double last_sync_seconds(const std::optional<Entry>& entry, const UnitCosts& units) {
+  if (!entry || !entry->whole_model) return 0;
+  const double inside = reduced_seconds(entry->zero, entry->trained, {}, units);
+  return entry->zero >= 1 ? inside + copies_sync_seconds(entry->trained, {}, units) : inside;
 }
 
 /// What is sharded from ZeRO stage `from_stage` on, on one GPU: whole parameters and shards at so many bytes each.
@@ -341,9 +343,9 @@ double gather_seconds(const SumsByZero& sums, double forward, const UnitCosts& u
   };
   const Sharing gathered = both(&Sums::gathered);
   if (!units.gathers_beside) return of(gathered);
-  const Sharing entry = both(&Sums::gathered_at_entry);
-  const Sharing others = both(&Sums::trained) - both(&Sums::trained_at_entry);
-  return of(entry) + seconds_beside(of(gathered - entry, buckets_of(sums, others, units)), kSyncOverlap * forward);
+  const Entry first = sums.entry() && sums.entry()->is_gathered() ? *sums.entry() : Entry{};
+  const Buckets buckets = buckets_of(sums, both(&Sums::trained) - first.trained, units);
+  return of(first.gathered) + seconds_beside(of(gathered - first.gathered, buckets), kSyncOverlap * forward);
 }
 
 /// What the step takes with `forward` seconds of a microbatch behind it.
@@ -402,7 +404,7 @@ StageCost fixed_cost(const SumsByZero& sums, const UnitCosts& units) {
   cost.forward = ceil_to_nanoseconds(forward);
   cost.gradient_sync = ceil_to_nanoseconds(gradient_sync_seconds(sums, units));
   cost.optimizer_step =
-      ceil_to_nanoseconds(alone + last_sync_seconds(sums, units) +
+      ceil_to_nanoseconds(alone + last_sync_seconds(sums.entry(), units) +
                           optimizer_seconds(sums, held(sums, &Sums::trained, 1, units.groups), forward, units));
   const HeldState state = held_state(sums, units);
   cost.parameters = ceil_to_bytes(state.parameters);
@@ -480,9 +482,10 @@ StageCoster::StageCoster(const UnitCosts& units, const model::SliceSignature& sl
   TANGRAM_ASSERT(units.unsupported.of(slice).empty());
   const SumsByZero sums = sum_units(units, slice, zero, alike(units, slice, zero));
   update_ = update_memory(sums, units);
-  last_sync_ = last_sync_seconds(sums, units);
   fixed_ = fixed_cost(sums, units);
 }
+
+double StageCoster::last_sync() const { return last_sync_seconds(entry_of(*units_, *slice_, zero_), *units_); }
 
 RecomputeCost StageCoster::recompute(RecomputeMode mode, int layers) const {
   return with_update(rounded(sum_recompute(*units_, *slice_, zero_, mode, layers), boundary_), update_);

@@ -83,9 +83,8 @@ const io::Node* HfConfig::array(std::string_view key) {
 }
 
 const HfFamily* find_hf_family(std::string_view model_type) {
-  for (const auto families :
-       {hf_dense_families(), hf_layer_norm_families(), hf_expert_families(), hf_hybrid_families(),
-        hf_multimodal_families(), hf_refused_families(), hf_refused_hybrids(), hf_refused_layers()}) {
+  for (const auto families : {hf_dense_families(), hf_layer_norm_families(), hf_expert_families(), hf_hybrid_families(),
+                              hf_multimodal_families(), hf_refused_families()}) {
     const auto found = std::ranges::find(families, model_type, &HfFamily::model_type);
     if (found != families.end()) return &*found;
   }
@@ -122,46 +121,11 @@ void hf_repeat(HfConfig& config, Blueprint& out, const BlockType& block, const H
   out.chain.assign(static_cast<std::size_t>(config.integer(keys.layers, kLayers)), block);
 }
 
-void hf_refuse(HfConfig& config, std::string_view what) {
-  const std::string model_type = config.string_or("model_type", "");
-  config.reader().error_at("model_type", "unsupported-model", fmt::format("\"{}\" has {}", model_type, what),
-                           "a model.yaml can describe a model without");
+void hf_refuse(HfConfig& config, std::string_view what, std::string_view hint) {
+  const std::string model_type = config.string_or("model_type", config.model_type());
+  config.reader().error_at("model_type", "unsupported-model", fmt::format("\"{}\" {}", model_type, what),
+                           std::string(hint));
 }
-
-namespace {
-
-Blueprint refuse_norms_of_heads(HfConfig& config) {
-  hf_refuse(config, "norms of queries and keys over all heads together, which are of a head here");
-  return {};
-}
-Blueprint refuse_sparse_attention(HfConfig& config) {
-  hf_refuse(config, "attention to keys that an indexer chooses");
-  return {};
-}
-Blueprint refuse_convolutions(HfConfig& config) {
-  hf_refuse(config, "layers of gated short convolutions");
-  return {};
-}
-Blueprint refuse_own_code(HfConfig& config) {
-  hf_refuse(config, "code of its own beside its weights, whose keys are not those of transformers");
-  return {};
-}
-
-constexpr std::array kRefusedLayers{HfFamily{"olmo2", refuse_norms_of_heads},
-                                    HfFamily{"olmo3", refuse_norms_of_heads},
-                                    HfFamily{"olmoe", refuse_norms_of_heads},
-                                    HfFamily{"flex_olmo", refuse_norms_of_heads},
-                                    HfFamily{"minimax_m2", refuse_norms_of_heads},
-                                    HfFamily{"deepseek_v32", refuse_sparse_attention},
-                                    HfFamily{"glm_moe_dsa", refuse_sparse_attention},
-                                    HfFamily{"lfm2", refuse_convolutions},
-                                    HfFamily{"lfm2_moe", refuse_convolutions},
-                                    HfFamily{"chatglm", refuse_own_code},
-                                    HfFamily{"internlm2", refuse_own_code}};
-
-}  // namespace
-
-std::span<const HfFamily> hf_refused_layers() { return kRefusedLayers; }
 
 void hf_check_activation(HfConfig& config, std::string_view key) {
   // None of them has parameters or changes a matrix; whether the feed-forward is gated belongs to the family.

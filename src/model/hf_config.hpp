@@ -83,8 +83,10 @@ Attention hf_attention(HfConfig& config, const HfKeys& keys, std::int64_t hidden
 /// As many blocks as the config has layers, all alike.
 void hf_repeat(HfConfig& config, Blueprint& out, const BlockType& block, const HfKeys& keys = {});
 
-/// Reports that the architecture has `what`, which no layer here has.
-void hf_refuse(HfConfig& config, std::string_view what);
+inline constexpr std::string_view kDescribedWithout = "a model.yaml can describe a model without";
+
+/// Reports that the architecture is refused because it "has layers of ...".
+void hf_refuse(HfConfig& config, std::string_view what, std::string_view hint = kDescribedWithout);
 
 /// Reports an activation function that is not one of the known.
 void hf_check_activation(HfConfig& config, std::string_view key);
@@ -111,7 +113,5 @@ struct HfFamily {
 [[nodiscard]] std::span<const HfFamily> hf_multimodal_families();
 [[nodiscard]] std::span<const HfFamily> hf_hybrid_families();   ///< layers of recurrences, attention, feed-forwards
 [[nodiscard]] std::span<const HfFamily> hf_refused_families();  ///< known, and why not
-[[nodiscard]] std::span<const HfFamily> hf_refused_hybrids();
-[[nodiscard]] std::span<const HfFamily> hf_refused_layers();
 
 }  // namespace tangram::model

@@ -21,14 +21,18 @@ BlockType gated_block(HfConfig& config, Blueprint& out, const HfKeys& keys, cons
   return block;
 }
 
-Blueprint import_llama(HfConfig& config) {
-  Blueprint out = hf_frame(config, {}, false);
+Blueprint import_llama_with(HfConfig& config, bool tied_default) {
+  Blueprint out = hf_frame(config, {}, tied_default);
   BlockType block = gated_block(config, out, {}, {});
   block.attention.qkv_bias = block.attention.output_bias = config.boolean_or("attention_bias", false);
   block.feed_forward.bias = config.boolean_or("mlp_bias", false);
   hf_repeat(config, out, block);
   return out;
 }
+
+Blueprint import_llama(HfConfig& config) { return import_llama_with(config, false); }
+// Llama's, as far as sizes go: SmolLM3 leaves positions out of every fourth layer, Granite scales what it adds.
+Blueprint import_tied_llama(HfConfig& config) { return import_llama_with(config, true); }
 
 Blueprint import_mistral(HfConfig& config) {
   Blueprint out = hf_frame(config, {}, false);
@@ -49,17 +53,7 @@ Blueprint import_phi3(HfConfig& config) {
   return out;
 }
 
-// Llama's, as far as sizes go: SmolLM3 leaves positions out of every fourth layer, Granite scales what it adds, ERNIE
-// turns pairs of values beside each other.
-Blueprint import_tied_llama(HfConfig& config) {
-  Blueprint out = hf_frame(config, {}, true);
-  BlockType block = gated_block(config, out, {}, {});
-  block.attention.qkv_bias = block.attention.output_bias = config.boolean_or("attention_bias", false);
-  block.feed_forward.bias = config.boolean_or("mlp_bias", false);
-  hf_repeat(config, out, block);
-  return out;
-}
-
+// Turns pairs of values that are beside each other.
 Blueprint import_ernie(HfConfig& config) {
   Blueprint out = hf_frame(config, {}, true);
   BlockType block = gated_block(config, out, {}, {.kv_heads = 2, .head_dim = 128});
@@ -100,7 +94,7 @@ Blueprint import_stablelm(HfConfig& config) {
   block.norms = block.parallel_attention ? 1 : 2;
   block.norm_bias = out.frame.final_norm_bias = true;
   if (config.boolean_or("qk_layernorm", false))
-    hf_refuse(config, "norms of each head's queries and keys, each its own");
+    hf_refuse(config, "has norms of each head's queries and keys, each its own");
   hf_repeat(config, out, block);
   return out;
 }
@@ -112,7 +106,8 @@ Blueprint import_cohere(HfConfig& config) {
   block.attention.qkv_bias = block.attention.output_bias = config.boolean_or("attention_bias", false);
   block.parallel_attention = true;
   block.norms = 1;
-  if (config.boolean_or("use_qk_norm", false)) hf_refuse(config, "norms of each head's queries and keys, each its own");
+  if (config.boolean_or("use_qk_norm", false))
+    hf_refuse(config, "has norms of each head's queries and keys, each its own");
   hf_repeat(config, out, block);
   return out;
 }

@@ -232,38 +232,12 @@ Blueprint import_granite_hybrid(HfConfig& config) {
   return out;
 }
 
-Blueprint refuse_hybrid(HfConfig& config, std::string_view what) {
-  const std::string model_type = config.reader().string("model_type");
-  config.reader().error_at("model_type", "unsupported-model", fmt::format("\"{}\" has {}", model_type, what),
-                           "hybrids of layers that are Mamba-2, the gated delta rule, attention or a feed-forward can "
-                           "be planned (nemotron_h, qwen3_next, granitemoehybrid, bamba, mamba2)");
-  return {};
-}
-
-Blueprint refuse_mamba1(HfConfig& config) {
-  return refuse_hybrid(config, "layers of Mamba-1, whose scan is no product of matrices");
-}
-
-Blueprint refuse_falcon_h1(HfConfig& config) {
-  return refuse_hybrid(config,
-                       "attention and a recurrence side by side in each layer, which are one or the other here");
-}
-
-Blueprint refuse_zamba2(HfConfig& config) {
-  return refuse_hybrid(config, "layers that share one set of weights, which stages here hold each for themselves");
-}
-
 constexpr std::array kHybridFamilies{HfFamily{"nemotron_h", import_nemotron_h}, HfFamily{"mamba2", import_mamba2},
                                      HfFamily{"bamba", import_bamba},
                                      HfFamily{"granitemoehybrid", import_granite_hybrid}};
 
-constexpr std::array kRefusedHybrids{HfFamily{"jamba", refuse_mamba1},        HfFamily{"mamba", refuse_mamba1},
-                                     HfFamily{"falcon_mamba", refuse_mamba1}, HfFamily{"zamba", refuse_mamba1},
-                                     HfFamily{"falcon_h1", refuse_falcon_h1}, HfFamily{"zamba2", refuse_zamba2}};
-
 }  // namespace
 
 std::span<const HfFamily> hf_hybrid_families() { return kHybridFamilies; }
-std::span<const HfFamily> hf_refused_hybrids() { return kRefusedHybrids; }
 
 }  // namespace tangram::model

@@ -30,18 +30,20 @@ void learn_positions(HfConfig& config, Blueprint& out, const HfKeys& keys, std::
   out.frame.learned_positions = config.integer(keys.positions, kTokens) + offset;
 }
 
+/// Of GPT-2, and of what took them from it.
+constexpr HfKeys kGpt2Keys{.hidden = "n_embd",
+                           .layers = "n_layer",
+                           .heads = "n_head",
+                           .kv_heads = "",
+                           .inner = "n_inner",
+                           .positions = "n_positions",
+                           .activation = "activation_function"};
+
 Blueprint import_gpt2(HfConfig& config) {
-  constexpr HfKeys kKeys{.hidden = "n_embd",
-                         .layers = "n_layer",
-                         .heads = "n_head",
-                         .kv_heads = "",
-                         .inner = "n_inner",
-                         .positions = "n_positions",
-                         .activation = "activation_function"};
-  Blueprint out = hf_frame(config, kKeys, true);
-  learn_positions(config, out, kKeys, 0);
-  const std::int64_t inner = config.integer_or(kKeys.inner, 4 * out.frame.hidden, kInner);
-  hf_repeat(config, out, classic_block(config, out, kKeys, inner), kKeys);
+  Blueprint out = hf_frame(config, kGpt2Keys, true);
+  learn_positions(config, out, kGpt2Keys, 0);
+  const std::int64_t inner = config.integer_or(kGpt2Keys.inner, 4 * out.frame.hidden, kInner);
+  hf_repeat(config, out, classic_block(config, out, kGpt2Keys, inner), kGpt2Keys);
   return out;
 }
 
@@ -176,27 +178,21 @@ Blueprint import_phi(HfConfig& config) {
   BlockType block = classic_block(config, out, {}, config.integer("intermediate_size", kInner));
   block.parallel_attention = true;
   block.norms = 1;
-  if (config.boolean_or("qk_layernorm", false)) hf_refuse(config, "norms of queries and keys that have biases");
+  if (config.boolean_or("qk_layernorm", false)) hf_refuse(config, "has norms of queries and keys that have biases");
   add_head_bias(out);
   hf_repeat(config, out, block);
   return out;
 }
 
 Blueprint import_gptj(HfConfig& config) {
-  constexpr HfKeys kKeys{.hidden = "n_embd",
-                         .layers = "n_layer",
-                         .heads = "n_head",
-                         .kv_heads = "",
-                         .inner = "n_inner",
-                         .positions = "n_positions",
-                         .activation = "activation_function"};
-  Blueprint out = hf_frame(config, kKeys, false);
-  BlockType block = classic_block(config, out, kKeys, config.integer_or(kKeys.inner, 4 * out.frame.hidden, kInner));
+  Blueprint out = hf_frame(config, kGpt2Keys, false);
+  BlockType block =
+      classic_block(config, out, kGpt2Keys, config.integer_or(kGpt2Keys.inner, 4 * out.frame.hidden, kInner));
   block.attention.qkv_bias = block.attention.output_bias = false;
   block.parallel_attention = true;
   block.norms = 1;
   add_head_bias(out);
-  hf_repeat(config, out, block, kKeys);
+  hf_repeat(config, out, block, kGpt2Keys);
   return out;
 }
 

@@ -296,16 +296,6 @@ Blueprint import_qwen25_omni(HfConfig& top) {
   return joined(std::move(language), {*std::move(vision), *std::move(audio)});
 }
 
-// Images stay outside the sequence: every fifth layer attends to them from within the language model.
-Blueprint refuse_mllama(HfConfig& top) {
-  top.reader().error_at("model_type", "unsupported-model",
-                        "\"mllama\" joins images by cross-attention inside its language model, which is no chain of "
-                        "blocks",
-                        "plan a model whose images become tokens of the sequence (llama4, qwen2_5_vl, internvl), or "
-                        "describe the language model alone in a model.yaml");
-  return {};
-}
-
 constexpr std::array kMultimodalFamilies{HfFamily{"llava", import_llava},
                                          HfFamily{"llava_onevision", import_llava_onevision},
                                          HfFamily{"qwen2_5_vl", import_qwen25_vl},
@@ -317,11 +307,9 @@ constexpr std::array kMultimodalFamilies{HfFamily{"llava", import_llava},
                                          HfFamily{"gemma3", import_gemma3},
                                          HfFamily{"kimi_vl", import_kimi_vl},
                                          HfFamily{"qwen2_5_omni", import_qwen25_omni}};
-constexpr std::array kRefusedFamilies{HfFamily{"mllama", refuse_mllama}};
 
 }  // namespace
 
 std::span<const HfFamily> hf_multimodal_families() { return kMultimodalFamilies; }
-std::span<const HfFamily> hf_refused_families() { return kRefusedFamilies; }
 
 }  // namespace tangram::model

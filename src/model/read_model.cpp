@@ -121,9 +121,8 @@
 //     context_exchange: ring          # or all-gather, all-to-all (Ulysses): what attention gets of other ranks of cp
 //     overlap_expert_communication: false # dispatch and combine run beside the passes of another microbatch
 //     overlap_parameter_gather: false # a sharded optimizer's parameters are gathered beside the next forward pass
-//     gradient_bucket: 0              # parameters whose gradients are reduced together while backward goes on;
-//     default:
-//                                     # Megatron-Core's 40 million, or a million a data-parallel rank if that is more
+//     gradient_bucket: 0              # parameters whose gradients are reduced together while backward goes on; 0: as
+//                                     # Megatron-Core, 40 million, or a million a data-parallel rank if that is more
 //     in_place_loss: false            # one copy of the logits in fp32 becomes softmax and gradient (Megatron-LM)
 //     fused_loss: none                # or native: operators of the loss are compiled; te: logits become their gradient
 //                                     # in one kernel, without copies in fp32

@@ -138,13 +138,12 @@ struct StageCost {
 ///             inside them, and the shards of gradients are all-reduced among the groups at the end. A first stage's
 ///             bucket by bucket (UnitCosts::gradient_bucket). Where the slice is the whole model without the
 ///             embedding's gradient, which is known when backward has ended
-///   step      streaming of gradients (norm, update), optimizer state and parameters; ZeRO-1 and 2 then all-gather
-///   them,
-///             where the job has it so beside the next forward pass, which hides it as backward hides the sync
-///             (exposed_sync), but for the embedding's, which that pass begins with. Once an iteration, too, and beside
-///             nothing: what sync is without of the embedding's gradient, and where experts exchange beside passes of
-///             another microbatch what they do in the first forward and the last backward pass (Megatron-Core,
-///             combined_1f1b.py)
+///   step      streaming of gradients (norm, update), optimizer state and parameters. ZeRO-1 and 2 then all-gather what
+///             they updated, where the job has it so beside the next forward pass, which hides it as backward hides the
+///             sync (exposed_sync), but for the embedding's, which that pass begins with. Once an iteration, too, and
+///             beside nothing: the embedding's gradient where sync is without it, and where experts exchange beside
+///             passes of another microbatch what they do in the first forward and the last backward pass
+///             (Megatron-Core, combined_1f1b.py)
 ///   transient the largest of: a unit's working set, with what recompute brings back, with ZeRO-2's unsharded gradients
 ///             of the unit, with ZeRO-3's gathered parameters of the unit and of the prefetched next;
 ///             plus send and receive buffers of both cuts. The fp32 copy of narrower gradients that a sharded
@@ -214,7 +213,7 @@ class StageCoster {
   /// Beside static memory while the optimizer steps; of what cost() gives a part of transient memory.
   [[nodiscard]] Bytes update() const { return update_; }
   /// Seconds of the step in which the embedding's gradient is exchanged.
-  [[nodiscard]] double last_sync() const { return last_sync_; }
+  [[nodiscard]] double last_sync() const;
 
  private:
   friend class FullRecompute;
@@ -224,7 +223,6 @@ class StageCoster {
   int zero_;
   double boundary_;  ///< bytes of send and receive buffers
   Bytes update_;     ///< beside static memory while the optimizer steps
-  double last_sync_ = 0;
   StageCost fixed_;
 };
 

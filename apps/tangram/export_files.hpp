@@ -4,6 +4,7 @@
 #include "tangram/base/expected.hpp"
 #include "tangram/export/export.hpp"
 #include "tangram/io/file.hpp"
+#include "tangram/io/folder.hpp"
 
 namespace tangram::app {
 

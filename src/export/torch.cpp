@@ -11,6 +11,7 @@
 #include "refusal.hpp"
 #include "scripts.hpp"
 #include "tangram/base/at.hpp"
+#include "tangram/plan/assemble.hpp"
 
 namespace tangram::exporting {
 

@@ -18,6 +18,7 @@
 #include "tangram/cluster/islands.hpp"
 #include "tangram/objective/remedies.hpp"
 #include "tangram/parallelizer/registry.hpp"
+#include "tangram/plan/assemble.hpp"
 #include "tangram/planner/option_gains.hpp"
 
 namespace tangram::planner {

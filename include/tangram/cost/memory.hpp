@@ -27,6 +27,7 @@
 // linear layers; the experts, or the feed-forward part, everything behind their norm. Full recompute keeps e r h.
 #pragma once
 
+#include "tangram/cluster/islands.hpp"
 #include "tangram/cost/local_block.hpp"
 
 namespace tangram::cost {

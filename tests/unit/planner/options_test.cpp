@@ -2,6 +2,7 @@
 #include "options.hpp"
 
 #include "inputs.hpp"
+#include "tangram/plan/assemble.hpp"
 #include "tangram/planner/checked_plan.hpp"
 #include "tangram/planner/choices.hpp"
 #include "tangram/planner/replan.hpp"

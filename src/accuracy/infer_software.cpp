@@ -99,6 +99,14 @@ bool keeps_narrow_parameters(const Measurement& m, const cluster::GpuType& devic
   return narrow && recipe != model::Fp8Recipe::kBlockwise;
 }
 
+/// Submissions to MLPerf fine-tune without, those on AMD's GPUs train without as well:
+/// disable_parameter_transpose_cache and ENABLE_TRANSPOSE_CACHE=0 in their configurations (training_results_v5.1,
+/// llama2_70b_lora and llama31_8b). On Blackwell fp8 has one copy either way.
+bool keeps_transposes(const Measurement& m, const cluster::GpuType& device) {
+  if (!names_any(m.source, {"mlperf training"})) return true;
+  return device.vendor != "amd" && m.adapters.rank == 0;
+}
+
 /// One kernel for the products of all experts: torch._grouped_mm in torchtitan, in prime-rl, which is made of it, and
 /// in GeodesicResearch's campaigns (docs/investigations/nano30b-pretrain-perf-campaign); what Primus-Turbo has (Primus,
 /// MoE training deep-dive).
@@ -172,6 +180,8 @@ void set_kernels(model::Job& job, const Measurement& m, const cluster::GpuType& 
   job.fused_kernels = vendor || names_any(m.variant, {"compile"});
   job.fp8_recipe = find_fp8_recipe(m);
   job.narrow_parameters = keeps_narrow_parameters(m, device, job.fp8_recipe);
+  job.transpose_cache = keeps_transposes(m, device) || !has_transposable_weights(job);
+  job.narrow_gates = m.narrow_gates;
   // Float8Linear of torchao saves inputs in 2 bytes, its NVFP4 linear layers do not.
   job.narrow_inputs = vendor || job.precision == DType::kFp4;
   job.wide_experts = names_any(m.precision, {"bf16 experts"});

@@ -391,6 +391,7 @@ ExpertFacts read_routing(const Row& row) {
 void read_options(const Row& row, Measurement& out) {
   out.sequence_parallel = row.boolean("sp");
   out.flash_attention = row.boolean("flash_attention");
+  out.narrow_gates = row.boolean("activation_func_fp8_input_store").value_or(false);
   out.attention_kernel = read_word(row, "attention_kernel", {"flash-2", "native"}, "\"flash-2\" or \"native\"");
   out.offloads_activations = row.boolean("act_offload").value_or(false);
   out.offload_modules = row.words("offload_modules");

@@ -74,9 +74,17 @@ Passes normed_linear(const BlockContext& c, double rows, double in, double out) 
   return linear(c, rows, in, out, 1, InputFrom::kNorm);
 }
 
+/// Gate and up, to 8 bits and back, by kernels of their own.
+Passes narrowed_gates(const BlockContext& c, double values) {
+  const double moved = 2 * (1 + c.local.kept_gate / c.local.element);
+  return stream(c, values, moved, moved);
+}
+
 Passes activation(const BlockContext& c, double values) {
-  return c.block.feed_forward.gated ? stream(c, values, kGatedForward, kGatedBackward)
-                                    : stream(c, values, kPlainForward, kPlainBackward);
+  if (!c.block.feed_forward.gated) return stream(c, values, kPlainForward, kPlainBackward);
+  Passes time = stream(c, values, kGatedForward, kGatedBackward);
+  if (c.local.kept_gate < c.local.element) time += narrowed_gates(c, values);
+  return time;
 }
 
 /// `input`: width of what it reads and gives; `between`: of its products.

@@ -141,7 +141,7 @@ DeviceRates device_rates(const cluster::GpuType& device, const model::Job& job) 
   set_fused_attention(rates, device.compute, matrix_peak(device, wide).value(), attention_kernel_on(device, job));
   rates.host_issue = job.cuda_graphs.has(model::GraphModule::kRest) ? 0 : to_seconds(device.compute.host_issue);
   rates.multiprocessors = device.multiprocessors;
-  rates.copies = narrow_copies(device, format, job.fp8_recipe);
+  rates.copies = narrow_copies(device, format, job);
   rates.memory = memory_rate(device, fused);
   if (device.compute.unvectorized_values > 0) rates.unvectorized = 1 / device.compute.unvectorized_values;
   rates.launch = to_seconds(device.compute.kernel_launch);
@@ -192,6 +192,12 @@ Passes host_bound(const Passes& passes, const DeviceRates& device, bool blocking
 
 namespace {
 
+/// Of weights, once more by columns (NarrowCopies::transposes).
+Passes transpose_seconds(double weights, const DeviceRates& device) {
+  constexpr double kMoved = 2;  // read and written
+  return {0, streaming_seconds(weights * kMoved * device.copies.one, device), 0, 1};
+}
+
 /// Inputs are cast in forward, gradients of outputs in backward; weights once an iteration (UnitCost::cast).
 Passes cast_seconds(double inputs, double gradients, double element, InputFrom input, const DeviceRates& device) {
   const NarrowCopies& copies = device.copies;
@@ -226,6 +232,7 @@ Passes linear_seconds(double rows, double in, double out, double count, double e
   Passes time{forward, (wanted.inputs ? input_gradient : 0) + (wanted.weights ? weight_gradient : 0), 1,
               wanted.products()};
   if (device.copies.one > 0) time += cast_seconds(count * rows * in, count * rows * out, element, input, device);
+  if (device.copies.transposes() && wanted.inputs) time += transpose_seconds(count * in * out, device);
   return time;
 }
 

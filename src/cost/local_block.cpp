@@ -70,6 +70,7 @@ LocalBlock local_block(const model::BlockType& block, const model::Job& job, con
   LocalBlock local;
   local.element = activation_element(job.precision);
   set_kept_inputs(local, job, format.value_or(job.precision));
+  local.kept_gate = job.narrow_gates && feed_forward.gated ? 1 : local.element;
   local.samples = samples_per_replica;
   local.queries = static_cast<double>(block.tokens) / degrees.cp;
   local.tokens = local.samples * local.queries;

@@ -59,7 +59,7 @@ KeptInputs kept_inputs(const model::BlockType& block, const LocalBlock& local) {
 
 /// Kept of one column of a feed-forward for each token: what its activation reads, and what that gives.
 double column_bytes(const model::FeedForward& feed_forward, const LocalBlock& local, double kept_input) {
-  return (gate_factor(feed_forward) - 1) * local.element + kept_input;
+  return (gate_factor(feed_forward) - 1) * local.kept_gate + kept_input;
 }
 
 /// Of what a block with routed experts hands to shared ones; they read what the router does.
@@ -189,7 +189,7 @@ Kept offloaded_inputs(const model::BlockType& block, const model::Job& job, cons
   add(kFeedForwardNorm, local.element * row, false);
   add(kExpertInput, keeps.expert * local.expert_rows * local.expert_input, experts_again);
   const double activated = local.expert_rows * local.expert_width * (gate_factor(feed_forward) - 1);
-  add(kExpertActivation, local.element * activated, experts_again);
+  add(kExpertActivation, local.kept_gate * activated, experts_again);
   return inputs;
 }
 

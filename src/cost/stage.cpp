@@ -71,6 +71,7 @@ struct Sums {
   Sharing gathered;   ///< bytes of trained parameters that ZeRO-1 and 2 gather
   double volume = 0;  ///< trained parameters, unsharded
   double copies = 0;  ///< bytes of weights as products read them
+  Sharing kept;       ///< bytes of parameters from ZeRO-1 on
   double cast = 0;    ///< bytes moved to make these
   double alone = 0;
 
@@ -85,6 +86,7 @@ struct Sums {
     gathered.shared += count * unit.trained_shared * unit.gathered_bytes;
     gathered.expert += count * unit.trained_expert * unit.gathered_bytes;
     copies += count * copies_of(unit, zero);
+    kept += {count * unit.kept_shared, count * unit.kept_expert};
     cast += count * unit.cast;
     alone += count * unit.alone;
   }
@@ -369,13 +371,19 @@ struct HeldState {
   double optimizer = 0;
 };
 
+double parameter_bytes(const SumsByZero& sums, const UnitCosts& units) {
+  double bytes = sums[0].held.whole() * static_cast<double>(units.parameter_bytes);
+  for (int zero = sums.lowest(); zero <= sums.highest(); ++zero) {
+    const Sharing& kept = sums[zero].kept;
+    bytes += sums[zero].copies;
+    if (zero > 0) bytes += zero < 3 ? kept.whole() : kept.shard(units.groups);
+  }
+  return bytes;
+}
+
 HeldState held_state(const SumsByZero& sums, const UnitCosts& units) {
-  double copies = 0;
-  for (int zero = sums.lowest(); zero <= sums.highest(); ++zero) copies += sums[zero].copies;
-  const auto parameter = static_cast<double>(units.parameter_bytes);
   const auto gradient = static_cast<double>(units.gradient_bytes);
-  return {held(sums, &Sums::held, 3, units.groups, parameter, parameter) + copies,
-          held(sums, &Sums::trained, 2, units.groups, gradient, gradient),
+  return {parameter_bytes(sums, units), held(sums, &Sums::trained, 2, units.groups, gradient, gradient),
           held(sums, &Sums::trained, 1, units.groups, units.optimizer_bytes, units.optimizer_bytes)};
 }
 
@@ -442,6 +450,7 @@ UnitCost tied_unit(const UnitCosts& units) {
   UnitCost unit;
   unit.shared_parameters = units.tied_parameters;
   unit.gathered_bytes = static_cast<double>(units.parameter_bytes);
+  unit.kept_shared = unit.shared_parameters * unit.gathered_bytes;
   if (!units.tied_trained) return unit;
   unit.trained_shared = units.tied_parameters;
   unit.trained_parameters = units.tied_matrix;

@@ -146,17 +146,29 @@ void set_state_bytes(UnitCosts& units, const model::Job& job) {
   units.gathers_beside = job.overlap_gather;
 }
 
-/// Of all parameters of a block: those of norms and routers, which stay as they are, are few.
+/// Of all parameters of a block: those of norms and routers, which stay as they are, are few. What is kept in 8 or 4
+/// bits and not trained is as it was loaded.
 void set_copies(UnitCost& unit, const model::Job& job, const NarrowCopies& copies) {
+  const bool narrow = job.narrow_parameters && copies.one > 0;
   const auto wide = static_cast<double>(job.parameter_bytes);
-  const double parameters = unit.shared_parameters + (job.wide_experts ? 0 : unit.expert_parameters);
+  const double kept = narrow ? copies.held_bytes() : wide;
+  unit.kept_shared = unit.shared_parameters * kept;
+  unit.kept_expert = unit.expert_parameters * (job.wide_experts ? wide : kept);
   unit.gathered_bytes = wide;
   if (copies.one <= 0) return;
-  unit.copies = unit.gathered_copies = parameters * copies.bytes();
-  unit.cast = parameters * (copies.gradient_reads * wide + copies.bytes());
-  if (!job.narrow_parameters) return;
-  if (!job.wide_experts || unit.expert_parameters <= 0) unit.gathered_bytes = copies.one;
-  unit.gathered_copies = parameters * std::max(0.0, copies.bytes() - wide);
+  const auto narrowed = [&](double shared, double expert) { return shared + (job.wide_experts ? 0 : expert); };
+  const double parameters = narrowed(unit.shared_parameters, unit.expert_parameters);
+  const double cast = narrow ? narrowed(unit.trained_shared, unit.trained_expert) : parameters;
+  unit.copies = parameters * copies.held_bytes();
+  unit.gathered_copies = narrow ? 0 : unit.copies;
+  unit.cast = cast * (copies.gradient_reads * wide + copies.held_bytes());
+  if (narrow && (!job.wide_experts || unit.expert_parameters <= 0)) unit.gathered_bytes = copies.one;
+}
+
+/// Of the embedding, the head or a tied matrix, which are in 2 bytes whatever blocks are.
+void keep_wide(UnitCost& unit, std::int64_t parameter_bytes) {
+  unit.gathered_bytes = static_cast<double>(parameter_bytes);
+  unit.kept_shared = unit.shared_parameters * unit.gathered_bytes;
 }
 
 UnitCost block_unit(const model::Model& model, const model::BlockType& block, const UnitCosts& units,
@@ -191,7 +203,7 @@ UnitCost block_unit(const model::Model& model, const model::BlockType& block, co
   unit.trained_shared = trained.shared;
   unit.trained_expert = trained.expert;
   unit.trained_parameters = static_cast<double>(model::trained_parameters(block).total());
-  set_copies(unit, job, narrow_copies(units.shape.device, format, job.fp8_recipe));
+  set_copies(unit, job, narrow_copies(units.shape.device, format, job));
   add_accumulation(unit, model.job, units);
   set_zero(unit, time, model.job, units);
   return unit;
@@ -213,7 +225,6 @@ UnitCost embedding_unit(const model::Model& model, const UnitCosts& units, const
   BlockTime time = embedding_time(model, units.degrees, samples, units.shape, units.curves);
   const Matrix matrix = vocabulary_matrix(model, units.degrees.tp);
   UnitCost unit;
-  unit.gathered_bytes = static_cast<double>(units.parameter_bytes);
   set_time(unit, time);
   set_activation(unit, embedding_activation(model, units.degrees, samples));
   // Its input are tokens: without gradients of its own it has none.
@@ -225,6 +236,7 @@ UnitCost embedding_unit(const model::Model& model, const UnitCosts& units, const
     set_measured(unit, time, adapted(*measured, time, gradients, trained_time));
   }
   unit.shared_parameters = static_cast<double>(model.embedding_parameters()) - matrix.whole + matrix.local;
+  keep_wide(unit, units.parameter_bytes);
   unit.trained_parameters = static_cast<double>(model.trained_embedding_parameters());
   unit.trained_shared = unit.trained_parameters;
   if (gradients.weights) unit.trained_shared = unit.trained_parameters - matrix.whole + matrix.local;
@@ -237,7 +249,6 @@ UnitCost head_unit(const model::Model& model, const UnitCosts& units, const std:
   const double samples = static_cast<double>(units.degrees.most_samples(units.samples));
   BlockTime time = head_time(model, units.degrees, samples, units.shape, units.curves);
   UnitCost unit;
-  unit.gathered_bytes = static_cast<double>(units.parameter_bytes);
   set_time(unit, time);
   set_activation(unit, head_activation(model, units.degrees, samples));
   if (measured) {
@@ -251,6 +262,7 @@ UnitCost head_unit(const model::Model& model, const UnitCosts& units, const std:
     const Matrix matrix = vocabulary_matrix(model, units.degrees.tp);
     unit.shared_parameters += matrix.local - matrix.whole;
   }
+  keep_wide(unit, units.parameter_bytes);
   unit.trained_parameters = static_cast<double>(model.trained_head_parameters());
   unit.trained_shared = model.end_gradients().weights ? unit.shared_parameters : 0;
   add_accumulation(unit, model.job, units);

@@ -155,6 +155,24 @@ std::string read_loss_normalization(io::ObjectReader& reader, const std::string&
                                                          {"sample_mean", "sample_mean"}}));
 }
 
+bool read_transpose_cache(io::ObjectReader& reader, const Job& job) {
+  const bool cached = reader.boolean_or("transpose_cache", job.transpose_cache);
+  if (cached || has_transposable_weights(job)) return cached;
+  reader.error_at("transpose_cache", "conflicting-keys",
+                  "\"transpose_cache\" is false, but copies with scales of their own cannot be transposed",
+                  "leave it out, or take \"precision\" fp8 with \"fp8_recipe\" delayed, tensorwise or blockwise");
+  return true;
+}
+
+bool read_narrow_gates(io::ObjectReader& reader, const Job& job) {
+  const bool narrow = reader.boolean_or("narrow_gates", job.narrow_gates);
+  if (!narrow || bytes_of(job.precision) <= 2) return narrow;
+  reader.error_at("narrow_gates", "conflicting-keys",
+                  fmt::format("\"narrow_gates\" is true, but activations are {}", to_string(job.precision)),
+                  "leave it out, or take a \"precision\" of at most 16 bits");
+  return false;
+}
+
 WideLayers read_wide_layers(io::ObjectReader& reader) {
   WideLayers wide;
   auto layers = reader.object_if("wide_layers");
@@ -265,6 +283,10 @@ std::string_view to_string(FusedLoss loss) {
   return "none";
 }
 
+bool has_transposable_weights(const Job& job) {
+  return job.precision == DType::kFp8 && job.fp8_recipe != Fp8Recipe::kMxfp8;
+}
+
 void set_precision(Job& job, DType precision) {
   job.precision = precision;
   // Matrix products in fp8 and fp4 keep 2-byte parameters and activations; main gradients are fp32 beside bf16
@@ -292,7 +314,9 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   job.fp8_recipe = read_named(reader, "fp8_recipe", Fp8Recipe::kDelayed, Fp8Recipe::kTensorwise, Fp8Recipe::kBlockwise,
                               Fp8Recipe::kMxfp8);
   job.narrow_parameters = reader.boolean_or("narrow_parameters", job.narrow_parameters);
+  job.transpose_cache = read_transpose_cache(reader, job);
   job.narrow_inputs = reader.boolean_or("narrow_inputs", job.narrow_inputs);
+  job.narrow_gates = read_narrow_gates(reader, job);
   job.wide_experts = reader.boolean_or("wide_experts", job.wide_experts);
   job.wide_layers = read_wide_layers(reader);
   job.gradient_bytes = reader.integer_or("gradient_bytes_per_parameter", job.gradient_bytes,

@@ -103,7 +103,9 @@
 //     precision: bf16                 # or fp16, fp8, fp4, fp32, tf32; default bf16
 //     fp8_recipe: delayed             # or tensorwise, blockwise, mxfp8: how values are scaled to fit 8 bits
 //     narrow_parameters: false        # parameters are kept and gathered in 8 or 4 bits (--fp8-param-gather)
+//     transpose_cache: true           # copies of weights by columns stay; false: each backward pass makes them
 //     narrow_inputs: true             # linear layers keep their inputs in 8 or 4 bits for weight gradients
+//     narrow_gates: false             # gate and up of gated feed-forwards are kept in 8 bits for their activation
 //     wide_experts: false             # routed experts compute in 16 bits beside layers in 8 or 4
 //     wide_layers: {first: 0, last: 0} # so many layers of the language model from either end compute in 16 bits
 //     gradient_bytes_per_parameter: 4 # default: 2 with fp16, else 4

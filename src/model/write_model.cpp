@@ -236,7 +236,9 @@ ordered_json training_json(const Job& job) {
   out["precision"] = to_string(job.precision);
   if (job.fp8_recipe != Fp8Recipe::kDelayed) out["fp8_recipe"] = to_string(job.fp8_recipe);
   if (job.narrow_parameters) out["narrow_parameters"] = true;
+  if (!job.transpose_cache) out["transpose_cache"] = false;
   if (!job.narrow_inputs) out["narrow_inputs"] = false;
+  if (job.narrow_gates) out["narrow_gates"] = true;
   if (job.wide_experts) out["wide_experts"] = true;
   if (job.wide_layers != WideLayers{}) {
     out["wide_layers"] = {{"first", job.wide_layers.first}, {"last", job.wide_layers.last}};

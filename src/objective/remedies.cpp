@@ -115,6 +115,14 @@ std::vector<Change> leaner_job(const model::Job& job, Target target) {
     changes.push_back(
         {"gradient_bytes_per_parameter: 2 in the model file", [](model::Model& m) { m.job.gradient_bytes = 2; }});
   }
+  if (runtime::runtime_of(target).options.transposes && job.transpose_cache && model::has_transposable_weights(job)) {
+    changes.push_back({"transpose_cache: false in the model file, which transposes weights in each backward pass",
+                       [](model::Model& m) { m.job.transpose_cache = false; }});
+  }
+  if (runtime::runtime_of(target).options.narrow_gates && !job.narrow_gates && bytes_of(job.precision) <= 2) {
+    changes.push_back({"narrow_gates: true in the model file, which keeps gate and up in 8 bits",
+                       [](model::Model& m) { m.job.narrow_gates = true; }});
+  }
   model::Job aware = job;
   if (runtime::runtime_of(target).options.precision_aware && model::make_precision_aware(aware)) {
     changes.push_back({"optimizer: {precision_aware: true} in the model file",

@@ -94,6 +94,7 @@ void refuse_context_exchange(Rules& rules, const model::Model& model, const std:
 }  // namespace
 
 void refuse_megatron_options(Rules& rules, const model::Model& model) {
+  refuse_options(rules, model, runtime::runtime_of(runtime::Target::kMegatron).options, "MLM");
   const model::Job& job = model.job;
   if (has_wide_layers_in_fp8(job) && job.fp8_recipe == model::Fp8Recipe::kDelayed) {
     rules.refuse("MLM_WIDE_LAYERS_DELAYED", {},
@@ -107,7 +108,6 @@ void refuse_megatron_options(Rules& rules, const model::Model& model) {
     rules.refuse("MLM_OFFLOAD_MODULES", {}, std::string(conflict));
   }
   if (!model.has_experts()) return;
-  refuse_wide_experts(rules, job, "MLM");
   if (job.cuda_graphs == model::kGraphOfStep) {
     rules.refuse("MLM_CUDA_GRAPHS_EXPERTS", {},
                  "a graph of a whole step needs experts whose tokens are padded to a capacity: cuda_graphs is blocks");

@@ -47,12 +47,13 @@ bool biases_fit(const BlockType& type) {
   return a.output_bias == type.feed_forward.bias && (a.qkv_bias || !a.output_bias);
 }
 
-}  // namespace
-
+/// No runtime has experts in 16 bits beside layers in 8 or 4.
 void refuse_wide_experts(Rules& rules, const model::Job& job, const std::string& prefix) {
   if (!is_narrow(job.precision) || !job.wide_experts) return;
   rules.refuse(prefix + "_WIDE_EXPERTS", {}, "experts compute in what other layers do: wide_experts is false");
 }
+
+}  // namespace
 
 void refuse_options(Rules& rules, const model::Model& model, const runtime::ExecutionOptions& has,
                     const std::string& prefix) {
@@ -69,6 +70,12 @@ void refuse_options(Rules& rules, const model::Model& model, const runtime::Exec
   }
   if (is_narrow(job.precision) && job.narrow_parameters && !has.narrow_parameters) {
     rules.refuse(prefix + "_NARROW_PARAMETERS", {}, "parameters have two bytes: narrow_parameters is false");
+  }
+  if (is_narrow(job.precision) && !job.transpose_cache && !has.transposes) {
+    rules.refuse(prefix + "_TRANSPOSE_CACHE", {}, "transposed copies of weights stay: transpose_cache is true");
+  }
+  if (job.narrow_gates && !has.narrow_gates) {
+    rules.refuse(prefix + "_NARROW_GATES", {}, "activations keep what they read as it is: narrow_gates is false");
   }
   if (has_wide_layers(job) && !has.wide_layers) {
     rules.refuse(prefix + "_WIDE_LAYERS", {}, "layers at the ends compute in what others do: no wide_layers");

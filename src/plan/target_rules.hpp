@@ -173,8 +173,6 @@ inline void refuse_interleaving(Rules& rules, const LaunchPlan& plan, const std:
   return d.dp * d.cp * static_cast<int>(plan.pipelines.size()) == 1;
 }
 
-/// No runtime has experts in 16 bits beside layers in 8 or 4.
-void refuse_wide_experts(Rules& rules, const model::Job& job, const std::string& prefix);
 /// Execution options of the job that a runtime lacks; codes PREFIX_...
 void refuse_options(Rules& rules, const model::Model& model, const runtime::ExecutionOptions& has,
                     const std::string& prefix);

@@ -61,6 +61,8 @@ auto job_options() {
       JobOption{"overlap_parameter_gather", "true", [](model::Job& j) { j.overlap_gather = true; }},
       JobOption{"overlap_tp_communication", "true", [](model::Job& j) { j.overlap_tp = true; }},
       JobOption{"narrow_parameters", "true", [](model::Job& j) { j.narrow_parameters = true; }},
+      JobOption{"transpose_cache", "false",
+                [](model::Job& j) { j.transpose_cache = !model::has_transposable_weights(j); }},
       JobOption{"precision_aware", "true", [](model::Job& j) { model::make_precision_aware(j); }},
   };
 }

@@ -176,7 +176,7 @@ class Walker {
     const cost::LocalParameters local = cost::local_held_parameters(block, model_.job, degrees);
     const cost::ActivationBytes activation = cost::block_activation(block, model_.job, degrees, samples, format());
     const cost::LocalParameters trained = cost::local_trained_parameters(block, degrees);
-    const double state = (local.shared + local.expert) * static_cast<double>(model_.job.parameter_bytes) +
+    const double state = (local.shared + local.expert) * cost::least_parameter_bytes(model_.job) +
                          (trained.shared + trained.expert) * static_cast<double>(model_.job.gradient_bytes);
     return state + activation.none + activation.working <= class_.device.usable().as_double();
   }

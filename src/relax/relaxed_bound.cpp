@@ -101,7 +101,7 @@ double work_over_speed(const model::Model& model, const cluster::IslandLevel& le
 // Where parameters are wider than gradients, no more than these count.
 double gathered_share(const model::Job& job) {
   if (job.gradient_bytes <= 0) return 0;
-  return std::min(1.0, cost::least_gathered_bytes(job) / static_cast<double>(job.gradient_bytes));
+  return std::min(1.0, cost::least_parameter_bytes(job) / static_cast<double>(job.gradient_bytes));
 }
 
 constexpr double kBelowRounding = 1 - 1e-9;  // of sums in doubles

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tangram/cost/narrow.hpp"
+
 namespace tangram::relax {
 
 Bytes usable_memory(const cluster::IslandLevel& level, std::span<const std::string> types) {
@@ -14,7 +16,7 @@ Bytes usable_memory(const cluster::IslandLevel& level, std::span<const std::stri
 }
 
 double state_bytes(const model::Job& job, double held, std::int64_t trained) {
-  return held * static_cast<double>(job.parameter_bytes) +
+  return held * cost::least_parameter_bytes(job) +
          static_cast<double>(trained) * (static_cast<double>(job.gradient_bytes) + model::resident_state_bytes(job));
 }
 

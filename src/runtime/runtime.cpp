@@ -16,17 +16,23 @@ constexpr RuleSet kStages{Rule::kAlikeBlocks,  Rule::kSequenceParallel,  Rule::k
                           Rule::kEqualSamples, Rule::kBlockingTransfers, Rule::kSchedule};
 constexpr RuleSet kUniform = kStages.with({Rule::kSameDegrees, Rule::kSameRecompute});
 
-constexpr ExecutionOptions kAllOptions{.cuda_graphs = true,
-                                       .expert_dispatch = true,
-                                       .gather_overlap = true,
-                                       .gradient_bucket = true,
-                                       .expert_overlap = true,
-                                       .narrow_parameters = true,
-                                       .wide_layers = true,
-                                       .precision_aware = true,
-                                       .optimizer_offload = true,
-                                       .offload = true,
-                                       .packing = true};
+constexpr ExecutionOptions kMegatronOptions{.cuda_graphs = true,
+                                            .expert_dispatch = true,
+                                            .gather_overlap = true,
+                                            .gradient_bucket = true,
+                                            .expert_overlap = true,
+                                            .narrow_parameters = true,
+                                            .wide_layers = true,
+                                            .precision_aware = true,
+                                            .optimizer_offload = true,
+                                            .offload = true,
+                                            .packing = true};
+constexpr ExecutionOptions kAllOptions = [] {
+  ExecutionOptions all = kMegatronOptions;
+  all.transposes = true;
+  all.narrow_gates = true;
+  return all;
+}();
 
 constexpr std::array kRuntimes{
     Runtime{.target = Target::kGeneric,
@@ -40,7 +46,7 @@ constexpr std::array kRuntimes{
             .title = "Megatron-LM",
             .semantics = kStopping,
             .interleaved = kStoppingForward,
-            .options = kAllOptions,
+            .options = kMegatronOptions,
             .takes_options = true,
             .in_place_loss = true,
             .rules = kUniform.with({Rule::kRecomputeAlone, Rule::kContextKernels, Rule::kOverlapInterleaved}),

@@ -13,7 +13,7 @@ from script_module import module_of
 def check_run(tangram, script):
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "rows.csv"
-        done = subprocess.run([sys.executable, script, "--binary", tangram, "--gpus", "144", "--models", "gpt-6.7b", "--runs",
+        done = subprocess.run([sys.executable, script, "--binary", tangram, "--gpus", "64", "--models", "gpt-6.7b", "--runs",
                                "1", "--csv", str(table)], capture_output=True, text=True, check=False)
         assert done.returncode in (0, 1) and "differ" not in done.stdout, done.stdout + done.stderr
         rows = [line.split(",") for line in table.read_text(encoding="utf-8").splitlines()[1:]]

@@ -154,6 +154,7 @@ struct Measurement {
   int microbatch_group = 0;           ///< microbatches that pass a virtual stage in a row; 0: not printed
   std::optional<bool> sequence_parallel;
   std::optional<bool> flash_attention;
+  bool narrow_gates = false;     ///< activation_func_fp8_input_store
   std::string context_exchange;  ///< as Megatron-LM's --cp-comm-type; "": not printed
   std::string attention_kernel;  ///< of fused attention: "flash-2", "native"; "": not printed
   bool offloads_activations = false;

@@ -35,6 +35,7 @@ struct LocalBlock {
   double kept_input = 2;  ///< bytes that backward keeps of a value which a linear layer reads and nothing else does
   double kept_expert_input = 2;  ///< the same of a value that a routed expert reads
   double kept_twice = 0;         ///< the same of one that something else keeps as well
+  double kept_gate = 2;          ///< the same of a value that an activation reads
   double samples = 0;
   double queries = 0;  ///< tokens of one sample on this GPU: s / cp
   double tokens = 0;   ///< samples * queries

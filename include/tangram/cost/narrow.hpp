@@ -18,17 +18,20 @@ struct NarrowCopies {
   double gradient_reads = 0;  ///< of gradients of outputs, and of weights
   double gathered = 1;  ///< copies of gradients of outputs that sequence parallelism gathers: those along the other
                         ///< dimension have scales of their own, but for one scale a tensor
+  double held = 0;      ///< copies of a weight that stay; backward makes the other where there is one more
 
   [[nodiscard]] double bytes() const { return one * count; }
+  [[nodiscard]] double held_bytes() const { return one * held; }
+  [[nodiscard]] bool transposes() const { return held < count; }
 };
 
-/// Of what products on this GPU read where they run in `format`.
-[[nodiscard]] NarrowCopies narrow_copies(const cluster::GpuType& device, DType format, model::Fp8Recipe recipe);
+/// Of what the job's products on this GPU read where they run in `format`.
+[[nodiscard]] NarrowCopies narrow_copies(const cluster::GpuType& device, DType format, const model::Job& job);
 
 /// Bytes of a value in one copy, scales included: fp8 or fp4; 2 in other formats.
 [[nodiscard]] double narrow_bytes(DType format, model::Fp8Recipe recipe);
 
-/// Bytes a parameter that ZeRO-1 and 2 gather, at least, on whatever GPUs.
-[[nodiscard]] double least_gathered_bytes(const model::Job& job);
+/// Bytes of a parameter that a GPU holds and, by ZeRO-1 and 2, gathers, at least, on whatever GPUs.
+[[nodiscard]] double least_parameter_bytes(const model::Job& job);
 
 }  // namespace tangram::cost

@@ -45,9 +45,12 @@ struct UnitCost {
   double trained_parameters = 0;  ///< of the whole unit, unsharded
   double gathered_bytes = 0;      ///< a trained parameter that ZeRO-1 and 2 gather
   double copies = 0;              ///< bytes of weights as products in 8 or 4 bits read them, beside those of 2 bytes
-  double gathered_copies = 0;  ///< the same where ZeRO-1 or 2 gathers them as these: what more they take than 2 bytes
-  double cast = 0;             ///< bytes moved once an iteration to make them
-  double activation_none = 0;  ///< bytes kept per in-flight microbatch
+  double gathered_copies = 0;     ///< the same from ZeRO-1 on, which may gather them as these: then none
+  double kept_shared = 0;         ///< bytes of shared_parameters from ZeRO-1 on, before it shards them: 2 each, or as
+                                  ///< products read them
+  double kept_expert = 0;         ///< of expert_parameters
+  double cast = 0;                ///< bytes moved once an iteration to make them
+  double activation_none = 0;     ///< bytes kept per in-flight microbatch
   double activation_selective = 0;
   double activation_full = 0;
   double working = 0;  ///< bytes of the largest short-lived buffer while it runs

@@ -235,9 +235,15 @@ struct Job {
   Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;
   /// Under fp8 and fp4: parameters are kept and, by ZeRO-1 and 2, gathered as products read them.
   bool narrow_parameters = false;
+  /// Under fp8: copies of weights by columns, which gradients of inputs read, stay from one microbatch to the next;
+  /// else each backward pass makes them of those by rows, which one scale a tensor or a square block of it allows.
+  bool transpose_cache = true;
   /// Under fp8 and fp4: linear layers keep of their inputs what their weight gradients read, as Transformer Engine's
   /// do.
   bool narrow_inputs = true;
+  /// Gate and up of gated feed-forwards are kept in 8 bits for the backward pass of the activation between them
+  /// (Megatron-Core's activation_func_fp8_input_store).
+  bool narrow_gates = false;
   bool wide_experts = false;  ///< under fp8 and fp4: routed experts compute in 16 bits
   WideLayers wide_layers;
   std::int64_t parameter_bytes = 2;
@@ -365,6 +371,8 @@ void set_precision(Job& job, DType precision);
 
 /// Whether layers of the job at either end compute in 16 bits where the others do in fewer.
 [[nodiscard]] bool has_wide_layers(const Job& job);
+/// fp8 with one scale for a tensor or a square block: the copy by columns can be made of that by rows.
+[[nodiscard]] bool has_transposable_weights(const Job& job);
 /// Marks the layers that the job's wide_layers names, under fp8 and fp4, and no others; types are split for it.
 void set_wide_layers(Model& model);
 

@@ -95,6 +95,8 @@ struct ExecutionOptions {
   bool gradient_bucket = false;    ///< parameters whose gradients are reduced together, as the job says
   bool expert_overlap = false;     ///< exchanges of experts beside the passes of another microbatch
   bool narrow_parameters = false;  ///< kept and gathered in 8 or 4 bits
+  bool transposes = false;         ///< weights in 8 bits transposed by each backward pass
+  bool narrow_gates = false;       ///< gate and up kept in 8 bits
   bool wide_layers = false;        ///< layers at either end in 16 bits
   bool precision_aware = false;    ///< the optimizer that reads gradients as they are
   bool optimizer_offload = false;  ///< parameters that the host steps

@@ -131,7 +131,7 @@ std::optional<Rejection> impossible(const model::Model& model, const Query& quer
         fmt::format("claims {:.0f} ns forward and backward, at its peak the device takes {:.0f}", *time, floor));
   }
   const double parameters =
-      model::held_parameters(model, query.slice) * static_cast<double>(model.job.parameter_bytes) / query.shape.gpus();
+      model::held_parameters(model, query.slice) * cost::least_parameter_bytes(model.job) / query.shape.gpus();
   if (claims.static_memory && *claims.static_memory < parameters * kRounding) {
     return rejection("impossible-memory",
                      fmt::format("claims {:.0f} bytes of static memory, sharded parameters alone are {:.0f}",

@@ -387,8 +387,10 @@ TEST_CASE("submissions to MLPerf keep parameters in 8 bits and gradients in 16, 
   m.gpus = {{"MI300X-192GB", 16, 8}};
   m.precision = "fp8";
   CHECK_FALSE(fixtures::expressed(m).model.job.narrow_parameters);
+  CHECK(fixtures::expressed(m).model.job.transpose_cache);
   m.source = "MLPerf Training v5.1 AMD MI300X_EPYC_9575F";
   CHECK(fixtures::expressed(m).model.job.narrow_parameters);
+  CHECK_FALSE(fixtures::expressed(m).model.job.transpose_cache);
   CHECK(fixtures::expressed(m).model.job.gradient_bytes == 2);
 }
 

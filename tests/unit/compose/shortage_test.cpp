@@ -48,6 +48,14 @@ TEST_CASE("state alone may be too much") {
   CHECK(why[0].hint == "add at least 3 gpu (1 GiB usable each) for the state alone, or train a smaller model");
 }
 
+TEST_CASE("parameters that are kept in 8 bits may take a byte each") {
+  model::Model model = four_gib();
+  model.job.precision = DType::kFp8;
+  CHECK(relax::least_state(model) == 4_GiB);
+  model.job.narrow_parameters = true;
+  CHECK(relax::least_state(model).as_double() == 4_GiB .as_double() * 15 / 16);
+}
+
 TEST_CASE("of several GPU types those count that stages may use") {
   cluster::IslandClass other = class_of(4, 1, 1);
   other.device.name = "other";

@@ -2,6 +2,7 @@
 // of low-precision training).
 #include "tangram/cost/narrow.hpp"
 #include "support/catch.hpp"
+#include "tangram/cost/block_time.hpp"
 #include "tangram/cost/memory.hpp"
 #include "tangram/cost/stage.hpp"
 #include "unit/cost/samples.hpp"
@@ -38,6 +39,7 @@ StageCost stage_of(const model::Job& job, int zero) {
   model::Model model = model_of(llama_block(1024, 8, 8, 4096, 512), 1, 1000);
   model.job.precision = job.precision;
   model.job.narrow_parameters = job.narrow_parameters;
+  model.job.transpose_cache = job.transpose_cache;
   const auto units = unit_costs(model, shape_of(gpu_of("hopper"), 1, 2), data(2), 2);
   REQUIRE(units);
   MemoryPolicy policy;
@@ -82,18 +84,18 @@ TEST_CASE("a copy has its values and their scales") {
 
 TEST_CASE("Blackwell reads fp8 of one scale a tensor either way, other formats need two copies") {
   const auto count = [](const char* architecture, DType format, Fp8Recipe recipe) {
-    return narrow_copies(gpu_of(architecture), format, recipe).count;
+    return narrow_copies(gpu_of(architecture), format, job_in(format, recipe)).count;
   };
   CHECK(count("hopper", DType::kFp8, Fp8Recipe::kTensorwise) == 2);
   CHECK(count("blackwell", DType::kFp8, Fp8Recipe::kTensorwise) == 1);
   CHECK(count("blackwell", DType::kFp8, Fp8Recipe::kMxfp8) == 2);
   CHECK(count("blackwell", DType::kFp4, Fp8Recipe::kDelayed) == 2);
-  CHECK(narrow_copies(gpu_of("blackwell"), DType::kBf16, Fp8Recipe::kDelayed).bytes() == 0);
+  CHECK(narrow_copies(gpu_of("blackwell"), DType::kBf16, job_in(DType::kBf16)).bytes() == 0);
 }
 
 TEST_CASE("what is cast is read once, and once more for the greatest value of a tensor, unless a norm does it") {
   const auto reads = [](DType format, Fp8Recipe recipe) {
-    const NarrowCopies copies = narrow_copies(gpu_of("hopper"), format, recipe);
+    const NarrowCopies copies = narrow_copies(gpu_of("hopper"), format, job_in(format, recipe));
     return std::vector<double>{copies.normed_reads, copies.input_reads, copies.gradient_reads};
   };
   using List = std::vector<double>;
@@ -152,13 +154,72 @@ TEST_CASE("weights have copies beside them, or are gathered as copies") {
   CHECK(buffered > 1.9 * parameters);
 }
 
+TEST_CASE("without a cache each backward pass transposes weights, which have one copy") {
+  const double parameters = local_parameters(llama_block(1024, 8, 8, 4096, 512), data(2)).shared;
+  const model::Job cached = job_in(DType::kFp8);
+  model::Job transposing = cached;
+  transposing.transpose_cache = false;
+  const StageCost with = stage_of(cached, 1);
+  const StageCost without = stage_of(transposing, 1);
+  CHECK((with.parameters - without.parameters).as_double() == Approx(parameters));
+  CHECK(without.forward == with.forward);
+  // Kept and gathered so, a byte a parameter is all.
+  transposing.narrow_parameters = true;
+  const double held = (stage_of(job_in(DType::kBf16), 1).parameters - stage_of(transposing, 1).parameters).as_double();
+  CHECK(held == Approx(parameters));
+  // Read and written, a byte each, at 1e12 bytes/s; norms are not cast.
+  const double longer = to_seconds(without.backward - with.backward);
+  CHECK(longer == Approx(2 * parameters / 1e12).epsilon(1e-3));
+  CHECK(without.optimizer_step < with.optimizer_step);
+  // On Blackwell one copy is read either way.
+  const auto copies = [&](const model::Job& job) { return narrow_copies(gpu_of("blackwell"), DType::kFp8, job); };
+  CHECK_FALSE(copies(transposing).transposes());
+  CHECK(copies(transposing).held == copies(cached).held);
+}
+
+TEST_CASE("what is kept in 8 bits and not trained is not cast again") {
+  model::Model model = model_of(llama_block(1024, 8, 8, 4096, 512), 1, 1000);
+  const auto cast_of = [&](bool narrow, bool trained) {
+    model.job.precision = DType::kFp8;
+    model.job.narrow_parameters = narrow;
+    model.types.front().gradients.weights = trained;
+    const auto units = unit_costs(model, shape_of(gpu_of("hopper"), 1, 2), data(2), 2);
+    REQUIRE(units);
+    return units->blocks.front().cast;
+  };
+  CHECK(cast_of(true, true) > 0);
+  CHECK(cast_of(false, true) == cast_of(true, true));
+  CHECK(cast_of(false, false) == cast_of(true, true));
+  CHECK(cast_of(true, false) == 0);
+}
+
+TEST_CASE("gate and up may be kept in 8 bits, which takes kernels of their own") {
+  const model::BlockType block = llama_block(1024, 8, 4, 4096, 512);
+  model::Job job = job_in(DType::kBf16);
+  const double wide = kept(block, job);
+  const auto seconds = [&](const model::BlockType& type) {
+    return block_time(type, job, {}, 1, shape_of(gpu_of("hopper"), 1, 1)).compute;
+  };
+  const Passes without = seconds(block);
+  job.narrow_gates = true;
+  CHECK(wide - kept(block, job) == 2.0 * static_cast<double>(block.tokens * block.feed_forward.hidden));
+  CHECK(seconds(block).forward > without.forward);
+  CHECK(seconds(block).backward > without.backward);
+  // No gate, nothing to keep so.
+  model::BlockType plain = block;
+  plain.feed_forward.gated = false;
+  const double all = kept(plain, job);
+  job.narrow_gates = false;
+  CHECK(kept(plain, job) == all);
+}
+
 TEST_CASE("no parameter is gathered with fewer bytes than the bound takes") {
   model::Job job = job_in(DType::kFp4);
-  CHECK(least_gathered_bytes(job) == 2);
+  CHECK(least_parameter_bytes(job) == 2);
   job.narrow_parameters = true;
-  CHECK(least_gathered_bytes(job) == 0.5625);
+  CHECK(least_parameter_bytes(job) == 0.5625);
   job.precision = DType::kFp8;
-  CHECK(least_gathered_bytes(job) == 1);
+  CHECK(least_parameter_bytes(job) == 1);
   model::set_precision(job, DType::kFp32);
-  CHECK(least_gathered_bytes(job) == 2);
+  CHECK(least_parameter_bytes(job) == 2);
 }

@@ -9,10 +9,12 @@ using namespace tangram::model::test;
 namespace {
 
 // `architecture` and `training` are bodies of flow mappings.
+std::string text_of_file(const std::string& architecture, const std::string& training) {
+  return "schema: tangram.model/1\nname: test\narchitecture: {" + architecture + "}\ntraining: {" + training + "}\n";
+}
+
 Model read(const std::string& architecture, const std::string& training, const JobOverrides& overrides = {}) {
-  const std::string text =
-      "schema: tangram.model/1\nname: test\narchitecture: {" + architecture + "}\ntraining: {" + training + "}\n";
-  return valid(read_model(text, "test.yaml", overrides));
+  return valid(read_model(text_of_file(architecture, training), "test.yaml", overrides));
 }
 
 const std::string kDense = "vocabulary: 100, hidden: 8, layers: 4, heads: 2, ffn_hidden: 32";
@@ -267,6 +269,30 @@ TEST_CASE("read: the written form keeps what is not a default") {
   CHECK(again.total_parameters() == model.total_parameters());
   CHECK(again.learned_positions == 20);
   CHECK_FALSE(again.final_norm);
+}
+
+TEST_CASE("read: weights in 8 bits may be transposed in each backward pass, but for scales of 32 values") {
+  const auto text = [](const std::string& more) { return kTraining + ", transpose_cache: false" + more; };
+  const Model model = read(kDense, text(", precision: fp8, fp8_recipe: blockwise"));
+  CHECK_FALSE(model.job.transpose_cache);
+  CHECK(valid(read_model(write_model(model), "copy.json")).job == model.job);
+  CHECK(read(kDense, kTraining).job.transpose_cache);
+  for (const char* other : {"", ", precision: fp4", ", precision: fp8, fp8_recipe: mxfp8"}) {
+    INFO(other);
+    const auto refused = read_model(text_of_file(kDense, text(other)), "test.yaml");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().front().code == "conflicting-keys");
+  }
+}
+
+TEST_CASE("read: gate and up may be kept in 8 bits where they have 16") {
+  const Model model = read(kDense, kTraining + ", narrow_gates: true");
+  CHECK(model.job.narrow_gates);
+  CHECK(valid(read_model(write_model(model), "copy.json")).job == model.job);
+  const auto refused =
+      read_model(text_of_file(kDense, kTraining + ", narrow_gates: true, precision: fp32"), "test.yaml");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().front().code == "conflicting-keys");
 }
 
 TEST_CASE("read: the ranks that ZeRO shards over are a word or a number") {

@@ -160,6 +160,12 @@ TEST_CASE("megatron's execution options go with some plans and not with others")
           plan.model.job.context_exchange = model::ContextExchange::kAllToAll;
           for (std::size_t s = 0; s < 2; ++s) degrees(plan, s).cp = 64;
         }},
+       {"MLM_TRANSPOSE_CACHE",
+        [](LaunchPlan& plan) {
+          plan.model.job.precision = DType::kFp8;
+          plan.model.job.transpose_cache = false;
+        }},
+       {"MLM_NARROW_GATES", [](LaunchPlan& plan) { plan.model.job.narrow_gates = true; }},
        {"MLM_WIDE_EXPERTS",
         [](LaunchPlan& plan) {
           plan.model.job.precision = DType::kFp8;
@@ -194,6 +200,8 @@ TEST_CASE("flagscale and mimo have no execution options") {
     plan.model.job.gradient_bucket = 1'000'000;
     plan.model.job.precision = DType::kFp8;
     plan.model.job.narrow_parameters = true;
+    plan.model.job.transpose_cache = false;
+    plan.model.job.narrow_gates = true;
     plan.model.job.wide_experts = true;
     plan.model.job.wide_layers = {1, 0};
     plan.model.job.optimizer.precision_aware = true;
@@ -201,9 +209,10 @@ TEST_CASE("flagscale and mimo have no execution options") {
     plan.model.job.packing.mean = 100;
     plan.model.job.optimizer.offload_fraction = 1;
     const std::string found = codes(verdict(target_verdicts(plan), target));
-    for (const char* code : {"_CUDA_GRAPHS ", "_EXPERT_DISPATCH ", "_EXPERT_OVERLAP ", "_GATHER_OVERLAP ",
-                             "_GRADIENT_BUCKET ", "_NARROW_PARAMETERS ", "_WIDE_EXPERTS ", "_WIDE_LAYERS ",
-                             "_PRECISION_AWARE ", "_OFFLOAD ", "_PACKING ", "_OPTIMIZER_OFFLOAD "}) {
+    for (const char* code :
+         {"_CUDA_GRAPHS ", "_EXPERT_DISPATCH ", "_EXPERT_OVERLAP ", "_GATHER_OVERLAP ", "_GRADIENT_BUCKET ",
+          "_NARROW_PARAMETERS ", "_TRANSPOSE_CACHE ", "_NARROW_GATES ", "_WIDE_EXPERTS ", "_WIDE_LAYERS ",
+          "_PRECISION_AWARE ", "_OFFLOAD ", "_PACKING ", "_OPTIMIZER_OFFLOAD "}) {
       INFO(found);
       CHECK(found.find(prefix + std::string(code)) != std::string::npos);
     }

@@ -2,6 +2,7 @@
 #include "tangram/accuracy/experiment.hpp"
 
 #include "support/catch.hpp"
+#include "tangram/accuracy/prediction.hpp"
 #include "unit/accuracy/fixtures.hpp"
 
 using namespace tangram;

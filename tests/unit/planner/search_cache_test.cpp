@@ -17,6 +17,7 @@ using tangram::planner::tests::ChangeOne;
 using tangram::planner::tests::Fill;
 using tangram::planner::tests::leaves_of;
 using tangram::planner::tests::visit_leaves;
+using tangram::runtime::Target;
 using tangram::testing::ScratchFolder;
 
 namespace {

@@ -65,8 +65,8 @@ struct Sharing {
 /// Sums over units of one ZeRO stage, in doubles until everything is in.
 struct Sums {
   double forward = 0;
-  double exposed = 0;  ///< gathers and scatters of backward
-  Sharing held;
+  double exposed = 0;     ///< gathers and scatters of backward
+  double parameters = 0;  ///< on one GPU before ZeRO
   Sharing trained;
   Sharing gathered;   ///< bytes of trained parameters that ZeRO-1 and 2 gather
   double volume = 0;  ///< trained parameters, unsharded
@@ -78,8 +78,7 @@ struct Sums {
   void add(const UnitCost& unit, double count, int zero) {
     forward += count * (zero >= 3 ? unit.forward + unit.zero3_gather : unit.forward);
     exposed += count * (backward_of(unit, zero) - unit.backward);
-    held.shared += count * unit.shared_parameters;
-    held.expert += count * unit.expert_parameters;
+    parameters += count * (unit.shared_parameters + unit.expert_parameters);
     trained.shared += count * unit.trained_shared;
     trained.expert += count * unit.trained_expert;
     volume += count * unit.trained_parameters;
@@ -372,7 +371,7 @@ struct HeldState {
 };
 
 double parameter_bytes(const SumsByZero& sums, const UnitCosts& units) {
-  double bytes = sums[0].held.whole() * static_cast<double>(units.parameter_bytes);
+  double bytes = sums[0].parameters * static_cast<double>(units.parameter_bytes);
   for (int zero = sums.lowest(); zero <= sums.highest(); ++zero) {
     const Sharing& kept = sums[zero].kept;
     bytes += sums[zero].copies;
@@ -445,17 +444,6 @@ StageCost mixed_cost(const UnitCosts& units, const model::SliceSignature& slice,
 }
 
 }  // namespace
-
-UnitCost tied_unit(const UnitCosts& units) {
-  UnitCost unit;
-  unit.shared_parameters = units.tied_parameters;
-  unit.gathered_bytes = static_cast<double>(units.parameter_bytes);
-  unit.kept_shared = unit.shared_parameters * unit.gathered_bytes;
-  if (!units.tied_trained) return unit;
-  unit.trained_shared = units.tied_parameters;
-  unit.trained_parameters = units.tied_matrix;
-  return unit;
-}
 
 UnitTerms unit_terms(const UnitCosts& units, const UnitCost& unit, const BlockPolicy& policy) {
   const auto [zero, mode] = policy;

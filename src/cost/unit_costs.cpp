@@ -306,6 +306,16 @@ Diagnostic infeasible(std::string message) {
 
 }  // namespace
 
+UnitCost tied_unit(const UnitCosts& units) {
+  UnitCost unit;
+  unit.shared_parameters = units.tied_parameters;
+  keep_wide(unit, units.parameter_bytes);
+  if (!units.tied_trained) return unit;
+  unit.trained_shared = units.tied_parameters;
+  unit.trained_parameters = units.tied_matrix;
+  return unit;
+}
+
 Expected<UnitCosts> unit_costs(const model::Model& model, const cluster::DeviceShape& shape, const Degrees& degrees,
                                int samples, const ProfileSet* profiles) {
   if (degrees.gpus() != shape.gpus()) {

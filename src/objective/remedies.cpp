@@ -106,6 +106,7 @@ std::vector<Change> forbidden_techniques(Target target, const model::Model& mode
 }
 
 std::vector<Change> leaner_job(const model::Job& job, Target target) {
+  const runtime::ExecutionOptions& has = runtime::runtime_of(target).options;
   std::vector<Change> changes;
   if (job.precision == DType::kFp32 || job.precision == DType::kTf32) {
     changes.push_back(
@@ -115,21 +116,20 @@ std::vector<Change> leaner_job(const model::Job& job, Target target) {
     changes.push_back(
         {"gradient_bytes_per_parameter: 2 in the model file", [](model::Model& m) { m.job.gradient_bytes = 2; }});
   }
-  if (runtime::runtime_of(target).options.transposes && job.transpose_cache && model::has_transposable_weights(job)) {
+  if (has.transposes && job.transpose_cache && model::has_transposable_weights(job)) {
     changes.push_back({"transpose_cache: false in the model file, which transposes weights in each backward pass",
                        [](model::Model& m) { m.job.transpose_cache = false; }});
   }
-  if (runtime::runtime_of(target).options.narrow_gates && !job.narrow_gates && bytes_of(job.precision) <= 2) {
+  if (has.narrow_gates && !job.narrow_gates && bytes_of(job.precision) <= 2) {
     changes.push_back({"narrow_gates: true in the model file, which keeps gate and up in 8 bits",
                        [](model::Model& m) { m.job.narrow_gates = true; }});
   }
   model::Job aware = job;
-  if (runtime::runtime_of(target).options.precision_aware && model::make_precision_aware(aware)) {
+  if (has.precision_aware && model::make_precision_aware(aware)) {
     changes.push_back({"optimizer: {precision_aware: true} in the model file",
                        [](model::Model& m) { model::make_precision_aware(m.job); }});
   }
-  if (runtime::runtime_of(target).options.optimizer_offload && job.optimizer.offload_fraction < 1 &&
-      aware.optimizer.precision_aware) {
+  if (has.optimizer_offload && job.optimizer.offload_fraction < 1 && aware.optimizer.precision_aware) {
     changes.push_back(
         {"optimizer: {precision_aware: true, offload_fraction: 1} in the model file, which steps on the hosts",
          [](model::Model& m) {

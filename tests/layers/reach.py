@@ -12,7 +12,8 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
+from layers import INCLUDE
+
 UNSEEN = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.S)
 TYPE = re.compile(r"^(?:enum )?(?:class|struct) (\w+)\b(?![^\n{]*;)", re.M)
 ANY_TYPE = re.compile(r"\b(?:class|struct|typename|using|enum|auto) (\w+)\b", re.M)
@@ -28,9 +29,15 @@ class Files:
         self.root = Path(root)
         paths = [p for folder in FOLDERS for ending in ("cpp", "hpp") for p in sorted((self.root / folder).rglob(f"*.{ending}"))]
         text = {path: path.read_text(encoding="utf-8") for path in paths}
-        self.includes = {path: [found for name in INCLUDE.findall(text[path]) if (found := self.header(path, name))] for path in paths}
+        self.includes = {path: self.headers(path, text[path]) for path in paths}
         self.code = {path: UNSEEN.sub(" ", text[path]) for path in paths}
         self.reached = {}
+
+    def headers(self, path, text):
+        """Those of the project that it includes."""
+        lines = [found for line in text.splitlines() if (found := INCLUDE.match(line))]
+        named = (self.header(path, found.group(1) or found.group(2)) for found in lines)
+        return [header for header in named if header]
 
     def header(self, path, name):
         """Of the project; none of others."""

@@ -157,21 +157,22 @@ TEST_CASE("experts shard by ep and expert-tp") {
 
 TEST_CASE("the clamped copy of gate and up is kept, unless what is between the products is recomputed") {
   using enum model::RecomputeModule;
-  const auto bytes_of = [](bool bias, const model::RecomputeModules& again) {
-    model::BlockType block = moe_block(1024, 8, 8, 1024, 512);
+  const model::BlockType experts = moe_block(1024, 8, 8, 1024, 512);
+  const auto bytes_of = [&](bool bias, const model::RecomputeModules& again) {
+    model::BlockType block = experts;
     block.feed_forward.bias = bias;
     model::Job job;
     job.recompute_modules = again;
     return block_activation(block, job, {}, 1);
   };
   // Of 512 tokens, two experts each.
-  const double copy = 1024.0 * 2 * static_cast<double>(moe_block(1024, 8, 8, 1024, 512).feed_forward.expert_hidden) * 2;
+  const double copy = 1024.0 * 2 * static_cast<double>(experts.feed_forward.expert_hidden) * 2;
   CHECK(bytes_of(true, {kNorms}).none - bytes_of(false, {kNorms}).none == Approx(copy));
   CHECK(bytes_of(true, {kNorms}).selective - bytes_of(false, {kNorms}).selective == Approx(copy));
   CHECK(bytes_of(true, {kExpertActivation}).selective == Approx(bytes_of(false, {kExpertActivation}).selective));
   // Graphs of whole steps have one operator there.
-  const auto in_graph = [](bool bias) {
-    model::BlockType block = moe_block(1024, 8, 8, 1024, 512);
+  const auto in_graph = [&](bool bias) {
+    model::BlockType block = experts;
     block.feed_forward.bias = bias;
     model::Job job;
     job.fused_kernels = true;

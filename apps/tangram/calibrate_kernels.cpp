@@ -22,8 +22,8 @@ struct FittedTable {
   calibrate::KernelTable table;
   calibrate::KernelFit fit;
 
-  [[nodiscard]] bool is_product() const { return table.kernel == calibrate::Kernel::kProduct; }
   [[nodiscard]] std::string kernel() const { return std::string(calibrate::to_string(table.kernel)); }
+  [[nodiscard]] bool has_recipe() const { return table.recipe != model::Fp8Recipe::kDelayed; }
   [[nodiscard]] accuracy::Errors catalogue() const { return accuracy::errors_of(fit.catalogue); }
   [[nodiscard]] accuracy::Errors held_out() const { return accuracy::errors_of(fit.held_out); }
 };
@@ -46,6 +46,12 @@ Expected<std::vector<FittedTable>> fitted_tables(const std::vector<std::string>&
 
 // For people
 
+std::string kernel_text(const FittedTable& of) {
+  if (!has_products(of.table)) return of.kernel();
+  const std::string recipe = of.has_recipe() ? fmt::format(" {}", model::to_string(of.table.recipe)) : "";
+  return fmt::format("{}, {}{}", of.kernel(), to_string(of.table.precision), recipe);
+}
+
 std::string factors_text(const FittedTable& of) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < of.fit.factors.size(); ++i) {
@@ -64,7 +70,7 @@ std::string tables_text(const std::vector<FittedTable>& tables, const Terminal& 
               {"own figures", false, 24}});
   for (const FittedTable& one : tables) {
     const accuracy::Errors catalogue = one.catalogue();
-    text.add({{one.is_product() ? fmt::format("product, {}", to_string(one.table.precision)) : one.kernel()},
+    text.add({{kernel_text(one)},
               {one.table.gpu.name},
               {std::to_string(one.table.rows.size())},
               {table_percent(catalogue.mean)},
@@ -87,7 +93,8 @@ Json table_json(const FittedTable& of) {
   Json json;
   json["kernel"] = of.kernel();
   json["gpu"] = of.table.gpu.name;
-  if (of.is_product()) json["precision"] = to_string(of.table.precision);
+  if (has_products(of.table)) json["precision"] = to_string(of.table.precision);
+  if (of.has_recipe()) json["fp8_recipe"] = to_string(of.table.recipe);
   json["rows"] = of.table.rows.size();
   json["catalogue"] = kernel_errors_json(of.catalogue());
   json["held_out"] = kernel_errors_json(of.held_out());

@@ -6,6 +6,9 @@
 //     "tables": [
 //       { "kernel": "product", "gpu": "H100-80GB-SXM", "precision": "fp8",    bf16 where it is left out
 //         "rows": [[1024, 4096, 4096, 52.1]] },          m, n, k, microseconds
+//       { "kernel": "experts", "gpu": "...", "precision": "fp8", "fp8_recipe": "blockwise",    delayed: left out
+//         "rows": [[16384, 2048, 768, 3, 128, 8, 32, 150.7]] },   tokens, values, inner values, matrices, experts,
+//                                                               experts a token, ranks, microseconds
 //       { "kernel": "stream", "gpu": "...", "rows": [[268435456, 126.2]] },   bytes, microseconds
 //       { "kernel": "collective", "gpu": "...",
 //         "gpus_per_node": 8, "network_gbit_s": 3200,    of a node; left out: all GPUs are in one node
@@ -18,7 +21,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
+#include <tuple>
 
 #include "tangram/calibrate/kernel_times.hpp"
 #include "tangram/cluster/gpu_names.hpp"
@@ -42,7 +47,11 @@ struct RowForm {
 };
 constexpr std::array kForms{RowForm{"product", "m, n, k, microseconds", 4}, RowForm{"stream", "bytes, microseconds", 2},
                             RowForm{"collective", "operation, GPUs, bytes, microseconds", 4},
-                            RowForm{"dispatch", "GPUs, tokens, values, experts a token, microseconds", 5}};
+                            RowForm{"dispatch", "GPUs, tokens, values, experts a token, microseconds", 5},
+                            RowForm{"experts",
+                                    "tokens, values, inner values, matrices, experts, experts a token, ranks, "
+                                    "microseconds",
+                                    8}};
 
 const RowForm& form_of(Kernel kernel) { return kForms[static_cast<std::size_t>(kernel)]; }
 
@@ -70,7 +79,7 @@ class KernelTableReader {
     const auto kernel = reader_.choice_of("kernel", names);
     table_.kernel = static_cast<Kernel>(kernel.value_or(0));
     read_gpu();
-    if (is(Kernel::kProduct)) read_precision();
+    if (has_products(table_)) read_precision();
     if (talks()) read_network();
     if (is(Kernel::kDispatch)) read_choice();
     if (kernel) read_rows();
@@ -106,8 +115,18 @@ class KernelTableReader {
                                           {"tf32", DType::kTf32},
                                           {"fp8", DType::kFp8},
                                           {"fp4", DType::kFp4}});
+    if (table_.precision == DType::kFp8) read_recipe();
     if (!reader_.sink().empty() || table_.gpu.peak_of(table_.precision).value() > 0) return;
     reader_.error_at("precision", "impossible", fmt::format("{} has no such products", table_.gpu.name));
+  }
+
+  void read_recipe() {
+    using model::Fp8Recipe;
+    table_.recipe = reader_.choice_or("fp8_recipe", Fp8Recipe::kDelayed,
+                                      {{"delayed", Fp8Recipe::kDelayed},
+                                       {"tensorwise", Fp8Recipe::kTensorwise},
+                                       {"blockwise", Fp8Recipe::kBlockwise},
+                                       {"mxfp8", Fp8Recipe::kMxfp8}});
   }
 
   void read_network() {
@@ -149,6 +168,10 @@ class KernelTableReader {
           talks() ? "two GPUs at least; operations are all_reduce, all_gather, reduce_scatter, all_to_all" : "");
       return;
     }
+    if (const std::string reason = is(Kernel::kExperts) ? uneven(*numbers) : ""; !reason.empty()) {
+      reader_.error_at(row, std::move(pointer), "impossible", reason, fmt::format("columns: {}", form().columns));
+      return;
+    }
     if (const std::string reason = unreachable(*numbers); !reason.empty()) {
       reader_.error_at(row, std::move(pointer), "impossible", reason,
                        "give \"gpus_per_node\" and \"network_gbit_s\" of a node");
@@ -171,6 +194,16 @@ class KernelTableReader {
     return numbers;
   }
 
+  /// Why no layer has such experts; empty: one may.
+  [[nodiscard]] static std::string uneven(const std::vector<double>& n) {
+    const auto [matrices, experts, chosen, ranks] = std::tuple(n[3], n[4], n[5], n[6]);
+    if (matrices != 2 && matrices != 3)
+      return fmt::format("an expert has 2 matrices, or 3 with a gate, not {}", matrices);
+    if (chosen > experts) return fmt::format("a token cannot choose {} of {} experts", chosen, experts);
+    if (std::fmod(experts, ranks) != 0) return fmt::format("{} experts do not divide among {} ranks", experts, ranks);
+    return "";
+  }
+
   /// Why so many GPUs do not reach each other; empty: they do.
   [[nodiscard]] std::string unreachable(const std::vector<double>& numbers) const {
     if (!talks()) return "";
@@ -185,6 +218,7 @@ class KernelTableReader {
     if (operation) return CollectiveCall{*operation, static_cast<int>(n[1]), n[2]};
     if (is(Kernel::kProduct)) return ProductCall{n[0], n[1], n[2]};
     if (is(Kernel::kStream)) return StreamCall{n[0]};
+    if (is(Kernel::kExperts)) return ExpertsCall{n[0], n[1], n[2], static_cast<int>(n[3]), n[4], n[5], n[6]};
     return DispatchCall{static_cast<int>(n[0]), n[1], n[2], {n[3], choice_.groups, choice_.chosen_groups}};
   }
 

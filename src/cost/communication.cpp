@@ -6,12 +6,14 @@
 namespace tangram::cost {
 namespace {
 
-/// One ring or tree: ranks, seconds per step, bytes/s per direction, seconds that the link's ramp is long.
+/// One ring or tree: ranks, seconds per step, bytes/s per direction, seconds that the link's ramp is long, seconds for
+/// each byte of a rank's own share.
 struct Tier {
   int ranks = 1;
   double alpha = 0;
   double rate = 0;
   double ramp = 0;
+  double own = 0;
 
   [[nodiscard]] double others() const { return ranks - 1.0; }
 };
@@ -24,14 +26,17 @@ double moving(const Tier& tier, double bytes) {
   return tier.ranks > 1 ? tier.others() / tier.ranks * bytes / tier.rate : 0;
 }
 
+/// A step of each rank has no link: it copies its own share, or adds to it.
+double own_step(const Tier& tier, double bytes) { return tier.ranks > 1 ? bytes / tier.ranks * tier.own : 0; }
+
 double ring_half(const Tier& tier, double bytes) {  // all-gather or reduce-scatter
   const double seconds = moving(tier, bytes);
-  return tier.others() * tier.alpha + seconds + chunking(seconds, tier);
+  return tier.others() * tier.alpha + seconds + chunking(seconds, tier) + own_step(tier, bytes);
 }
 
 double ring_all_reduce(const Tier& tier, double bytes) {
   const double seconds = moving(tier, bytes);
-  return 2 * (tier.others() * tier.alpha + seconds) + chunking(seconds, tier);
+  return 2 * (tier.others() * tier.alpha + seconds) + chunking(seconds, tier) + own_step(tier, bytes);
 }
 
 double tree_all_reduce(const Tier& tier, double bytes) {
@@ -46,9 +51,18 @@ double all_reduce(const Tier& tier, double bytes) {
   return std::min(ring_all_reduce(tier, bytes), tree_all_reduce(tier, bytes));
 }
 
+/// Else over the host's bus.
+bool has_peer_links(const cluster::DeviceShape& shape) {
+  const double linked = shape.device.peer_link.bandwidth.value();
+  return linked > 0 && shape.intra.bandwidth > shape.device.pcie.bandwidth;
+}
+
 Tier inside_tier(const Group& group, const cluster::DeviceShape& shape) {
-  const BytesPerSecond rate = cluster::bandwidth_among(shape.device, shape.intra, group.inside);
-  return {group.inside, to_seconds(shape.intra.latency), rate.value() * kInsideShare, to_seconds(shape.intra.ramp)};
+  const double raw = cluster::bandwidth_among(shape.device, shape.intra, group.inside).value();
+  const bool peers = has_peer_links(shape);
+  const double rate = raw * (peers ? kPeerShare : kInsideShare);
+  return {group.inside, to_seconds(shape.intra.latency), rate, to_seconds(shape.intra.ramp),
+          peers ? kOwnStep / rate : 0};
 }
 
 /// All members over the cards of each; `rate` is what one of the `sharing` groups gets.
@@ -103,7 +117,7 @@ double all_to_all(double bytes, const Group& group, const cluster::DeviceShape& 
   const double network_bytes = group.members > 1 ? g * bytes * out / n / network.rate : 0;
   const double inside_bytes = g > 1 ? bytes * (g - 1) / n / inside.rate : 0;
   const double direct = (g - 1) * inside.alpha + out * network.alpha +
-                        std::max(inside_bytes + chunking(inside_bytes, inside), network_bytes);
+                        std::max(inside_bytes + chunking(inside_bytes, inside), network_bytes) + bytes / n * inside.own;
   if (is_flat(group, shape)) return direct;
   // Two phases: to the right lane inside the member, then along the lanes; fewer messages, more bytes inside.
   const double phased = ring_half(inside, bytes) + (group.members - 1) * network.alpha + network_bytes;
@@ -168,7 +182,9 @@ double dispatch_seconds(double bytes, const TokenChoice& choice, const Group& gr
   if (group.size() <= 1 || !(bytes > 0)) return 0;
   const Tier inside = inside_tier(group, shape);
   const Tier network = dispatch_tier(group, shape);
-  const double to_gpus = bytes * other_places(group.size(), choice) / inside.rate;
+  // A place gets as many tokens of a rank as each other: the rank's own are copied.
+  const double others = other_places(group.size(), choice);
+  const double to_gpus = bytes * others * (1 / inside.rate + inside.own / (group.size() - 1));
   const double to_nodes =
       group.members > 1 ? group.inside * bytes * other_places(group.members, choice) / network.rate : 0;
   const double latency = inside.alpha + (group.members > 1 ? network.alpha : 0);

@@ -18,8 +18,8 @@ struct Tile {
 };
 constexpr Tile kTiles[] = {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.96}, {128, 64, 0.84}, {64, 64, 0.70}};
 
-/// Steps of k that filling and draining a tile's pipeline costs: fitted together with the A100's rates
-/// (scripts/calibrate).
+/// Steps of k in 16 bits that filling and draining a tile's pipeline takes: fitted together with the A100's rates
+/// (scripts/calibrate). Formats of 8 and 4 bits do more steps in that time.
 constexpr double kFill = 200;
 
 /// No part of k is cut shorter: adding up the parts would cost more.
@@ -36,17 +36,18 @@ double rounded_up(double value) {
   return down < value ? down + 1 : down;
 }
 
-/// FLOPs the device could do meanwhile. units 0: unknown, the product fills the device evenly.
-double wave_flops(const Gemm& gemm, double units) {
+/// FLOPs the device could do meanwhile, where filling a tile takes so many steps of k. units 0: unknown, the product
+/// fills the device evenly.
+double wave_flops(const Gemm& gemm, double units, double fill) {
   if (units <= 0) return 2 * gemm.count * gemm.m * gemm.n * gemm.k;
   double best = 1e300;
   for (const Tile& tile : kTiles) {
     const double tiles = gemm.count * rounded_up(gemm.m / tile.rows) * rounded_up(gemm.n / tile.columns);
     const double each = 2 * tile.rows * tile.columns / tile.share;
-    const double whole = rounded_up(tiles / units) * units * each * (gemm.k + kFill);
+    const double whole = rounded_up(tiles / units) * units * each * (gemm.k + fill);
     best = std::min(best, whole);
     const double splits = rounded_down(units / tiles);
-    if (splits >= 2) best = std::min(best, units * each * (std::max(gemm.k / splits, kLeastDepth) + 2 * kFill));
+    if (splits >= 2) best = std::min(best, units * each * (std::max(gemm.k / splits, kLeastDepth) + 2 * fill));
   }
   return best;
 }
@@ -166,7 +167,8 @@ model::AttentionKernel attention_kernel_on(const cluster::GpuType& device, const
 }
 
 double gemm_seconds(const Gemm& gemm, double element, double result, double rate, const DeviceRates& device) {
-  const double flops = wave_flops(gemm, device.multiprocessors);
+  const double fill = kFill * rate / device.attention;
+  const double flops = wave_flops(gemm, device.multiprocessors, fill);
   const double bytes = gemm.count * (element * (gemm.m * gemm.k + gemm.k * gemm.n) + result * gemm.m * gemm.n);
   return std::max(flops / rate, bytes / device.memory) + device.launch;
 }

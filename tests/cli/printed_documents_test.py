@@ -133,7 +133,7 @@ def printed(folder):
         (0, "cache", "clear", "--cache", cache),
         (0, "calibrate", TIMINGS),
         (0, "calibrate", "--from", "runs", INPUTS / "measurements.json"),
-        (0, "calibrate", "--from", "kernels", ROOT / "configs" / "measurements" / "kernels" / "norms.json"),
+        (0, "calibrate", "--from", "kernels", ROOT / "configs" / "measurements" / "kernels" / "norms-forward.json"),
         (0, "check", plan),
         (3, "check", wrong),
         (0, "cluster", "from-slurm", REPORTS / "slurm.json", "--network", "8x400Gbit,infiniband"),

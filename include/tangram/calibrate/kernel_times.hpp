@@ -17,6 +17,7 @@
 #include "tangram/base/expected.hpp"
 #include "tangram/cost/communication.hpp"
 #include "tangram/cost/compute.hpp"
+#include "tangram/model/model.hpp"
 
 namespace tangram::calibrate {
 
@@ -25,6 +26,18 @@ struct ProductCall {
   double m = 0;
   double n = 0;
   double k = 0;
+};
+/// Forward of a layer's experts on one of `ranks` ranks, as inference libraries run it: inputs cast where products are
+/// narrow, rows gathered by expert, the products of all experts in one kernel, the activation, each token's sum. Tokens
+/// choose experts evenly.
+struct ExpertsCall {
+  double tokens = 0;  ///< of all ranks
+  double values = 0;  ///< of a token
+  double inner = 0;   ///< of an expert
+  int products = 3;   ///< matrices of an expert: 3 with a gate
+  double experts = 0;
+  double chosen = 0;  ///< experts of a token
+  double ranks = 1;
 };
 /// A kernel that reads and writes so many bytes, both together.
 struct StreamCall {
@@ -43,24 +56,28 @@ struct DispatchCall {
   double values = 0;  ///< of a token
   cost::TokenChoice choice;
 };
-using KernelCall = std::variant<ProductCall, StreamCall, CollectiveCall, DispatchCall>;
+using KernelCall = std::variant<ProductCall, StreamCall, CollectiveCall, DispatchCall, ExpertsCall>;
 
 struct KernelTime {
   KernelCall call;
   double seconds = 0;
 };
 
-enum class Kernel { kProduct, kStream, kCollective, kDispatch };
+enum class Kernel { kProduct, kStream, kCollective, kDispatch, kExperts };
 [[nodiscard]] std::string_view to_string(Kernel kernel);
 
 struct KernelTable {
   Kernel kernel = Kernel::kProduct;  ///< what all rows are calls of
   cluster::GpuType gpu;
-  DType precision = DType::kBf16;  ///< of products
-  int gpus_per_node = 0;           ///< of collectives and dispatch
-  cluster::Link network;           ///< of a node; bandwidth 0: all GPUs are in one node
-  std::vector<KernelTime> rows;    ///< one at least
+  DType precision = DType::kBf16;                        ///< of products and experts
+  model::Fp8Recipe recipe = model::Fp8Recipe::kDelayed;  ///< of those in fp8
+  int gpus_per_node = 0;                                 ///< of collectives and dispatch
+  cluster::Link network;                                 ///< of a node; bandwidth 0: all GPUs are in one node
+  std::vector<KernelTime> rows;                          ///< one at least
 };
+
+/// Its rows multiply matrices.
+[[nodiscard]] bool has_products(const KernelTable& table);
 
 /// `file` is for messages; GPU types are found among `gpus` by name.
 [[nodiscard]] Expected<std::vector<KernelTable>> read_kernel_times(std::string text, std::string file,

@@ -11,8 +11,9 @@
 // (datasheet, or a point-to-point test) times the share that collectives were measured to sustain on that kind of link.
 // Messages are sent in chunks, one after the other, so that short ones do not come near B: where all others' bytes take
 // t = (n-1)/n S/B, sqrt(t r) is added once, with the link's ramp r. Half of B is reached with r B bytes (n_1/2).
-// Source: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005 (algorithms); Hockney, Parallel Computing 20(3), 1994
-// (n_1/2); NCCL's bus-bandwidth conventions (nccl-tests PERFORMANCE.md).
+// Of the n steps of a ring one is a rank's own: it copies its share, or adds to it, which takes kOwnStep S/n/B where
+// the link is nearly as fast as that. Source: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005 (algorithms); Hockney,
+// Parallel Computing 20(3), 1994 (n_1/2); NCCL's bus-bandwidth conventions (nccl-tests PERFORMANCE.md).
 #pragma once
 
 #include <cstdint>
@@ -22,13 +23,20 @@
 
 namespace tangram::cost {
 
-/// Share of the raw one-direction bandwidth that large collectives reach. Inside a member: all-reduce bus bandwidth of
-/// 229 GB/s over 300 on 8 x A100 with NVSwitch (vTrain, MICRO 2024, all-reduce tables) and 370 over 450 on 8 x H100
-/// (ASTRA-sim's HGX-H100 validated configuration): 0.76 and 0.82. Between members: one card alone reaches 0.88-0.90
+/// Share of the raw one-direction bandwidth that large collectives reach. Inside a member over PCIe, as over NVLink
+/// with all steps taken together: all-reduce bus bandwidth of 229 GB/s over 300 on 8 x A100 with NVSwitch (vTrain,
+/// MICRO 2024, all-reduce tables) and 370 over 450 on 8 x H100 (ASTRA-sim's HGX-H100 validated configuration): 0.76 and
+/// 0.82. Between members: one card alone reaches 0.88-0.90
 /// (10.2-10.5 GiB/s over 12.5 GB/s on nodes of 8 x A100; Mist, EuroSys 2025, all-gather profiles), eight cards at once
 /// less: fitted to iteration times on up to 3,072 A100 (scripts/calibrate), which data parallelism over them decides.
 inline constexpr double kInsideShare = 0.77;
 inline constexpr double kNetworkShare = 0.67;
+
+/// The share where GPUs have links to each other (NVLink), and what the step takes that needs none, in times of a step
+/// that does: those with which NCCL on 2, 4 and 8 GPUs from A100 to GB300 is met best in the mean
+/// (configs/measurements/kernels/collectives.json). Pairs reach 0.71 to 0.77 of the bus bandwidth of eight.
+inline constexpr double kPeerShare = 0.84;
+inline constexpr double kOwnStep = 0.3;
 
 /// Seconds from the call of a collective to its first byte: 4 to 9 us on eight GPU types from A100 to GB300 and over
 /// PCIe (NCCL 2.27 to 2.29, 1 to 512 MiB on 2 to 8 GPUs: configs/measurements/kernels/collectives.json).

@@ -73,8 +73,10 @@ struct Gemm {
   double count = 1;
 };
 
-/// Seconds at `rate` FLOP/s (DeviceRates::matrix or ::attention). Inputs move once with `element` bytes a value, the
-/// result with `result` bytes (a weight gradient added to a 4-byte main gradient: read and written, 8).
+/// Seconds at `rate` FLOP/s (DeviceRates::matrix or ::attention). Filling a tile takes as long at either: 8 and 4 bits
+/// need larger products to come near their rate (configs/measurements/kernels/products.json). Inputs move once with
+/// `element` bytes a value, the result with `result` bytes (a weight gradient added to a 4-byte main gradient: read and
+/// written, 8).
 [[nodiscard]] double gemm_seconds(const Gemm& gemm, double element, double result, double rate,
                                   const DeviceRates& device);
 

@@ -147,3 +147,21 @@ TEST_CASE("groups that do not align are described by the one that crosses most")
 TEST_CASE("aggregate bandwidth is that of all members") {
   CHECK(aggregate_bandwidth({10_GBps, 1_us}, 4).value() == Approx(40e9));
 }
+
+TEST_CASE("over links from GPU to GPU a step of a ring is a rank's own") {
+  // 800 MB, 100 GB/s: 8 ranks move 7 ms and copy 1 ms of it in 0.3, pairs move 4 ms and copy 4 in 1.2.
+  cluster::DeviceShape shape = tiers(1, 8);
+  shape.intra.bandwidth = BytesPerSecond(100e9 / kPeerShare);
+  shape.device.peer_link = shape.intra;
+  const auto seconds = [&](Collective kind, int ranks) {
+    return collective_seconds(kind, 800e6, {ranks, 1, 1}, shape);
+  };
+  CHECK(seconds(Collective::kAllGather, 8) == after_call(7.007e-3 + 0.3e-3));
+  CHECK(seconds(Collective::kReduceScatter, 2) == after_call(4.001e-3 + 1.2e-3));
+  CHECK(seconds(Collective::kAllReduce, 8) == after_call(14.014e-3 + 0.3e-3));
+  CHECK(seconds(Collective::kAllToAll, 2) == after_call(4.001e-3 + 1.2e-3));
+  // Over the bus of the host there is no such step.
+  shape.device.pcie.bandwidth = shape.intra.bandwidth;
+  const double slower = kPeerShare / kInsideShare;
+  CHECK(seconds(Collective::kAllGather, 8) == after_call(7e-3 * slower + 7e-6));
+}

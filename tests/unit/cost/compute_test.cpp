@@ -35,6 +35,18 @@ TEST_CASE("a last wave that is not full takes as long as a full one") {
   CHECK(gemm_seconds({2048, 1152, 4096}, 2, 2, rates.matrix, rates) == Approx(1.25 / 0.84 * wave));
 }
 
+TEST_CASE("filling a tile takes as long in 8 bits as in 16") {
+  cluster::GpuType gpu = round_gpu();
+  gpu.multiprocessors = 64;
+  gpu.memory_bandwidth = 1e6_GBps;
+  set_peak(gpu, DType::kFp8, 200_TFLOPs);
+  const DeviceRates rates = device_rates(gpu, DType::kFp8);
+  // One wave of 256 x 128 tiles as above, k of 2048: at 200 TFLOP/s half as long as at 100, the 200 steps of k aside.
+  const double step = 64 * 2.0 * 256 * 128 / 100e12;
+  CHECK(gemm_seconds({2048, 1024, 2048}, 1, 2, rates.attention, rates) == Approx(step * (2048 + 200)));
+  CHECK(gemm_seconds({2048, 1024, 2048}, 1, 2, rates.matrix, rates) == Approx(step * (2048 / 2.0 + 200)));
+}
+
 TEST_CASE("a product of few tiles is cut along k") {
   cluster::GpuType gpu = round_gpu();
   gpu.multiprocessors = 64;

@@ -335,6 +335,7 @@ void set_methods(Experiment& experiment, const Measurement& m) {
   change_methods(experiment, [&](cluster::ExecutionMethods& own) {
     own.scheduled = is_compiled(m);
     own.early_stop = stops_early(m);
+    own.gather_barrier = m.gather_barrier;
     own.output_again = std::ranges::count(m.recompute_modules, "out_proj") > 0;
   });
 }

@@ -207,7 +207,8 @@ Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& 
   model->job.wide_layers = {m.wide_first, m.wide_last};
   model::set_wide_layers(*model);
   set_printed(model->job, m.kernels);
-  model->job.optimizer.state_bytes_per_parameter -= bytes_below_fp32(find_moments(m));
+  std::int64_t& state = model->job.optimizer.state_bytes_per_parameter;
+  state = m.state_bytes > 0 ? m.state_bytes : state - bytes_below_fp32(find_moments(m));
   if (m.task.find("LoRA") != std::string::npos) {
     add_adapters(*model, m.adapters, m.task.find("QLoRA") != std::string::npos);
   }

@@ -303,6 +303,7 @@ void read_degrees(const Row& row, Measurement& out) {
   out.virtual_stages = std::max(1, row.count("vpp").value_or(1));
   out.zero = read_zero_stage(row);
   if (const int ranks = row.count("fsdp").value_or(0); ranks > 0) out.sharding_group = ranks;
+  out.gather_barrier = row.number("gather_barrier_bytes").value_or(0);
 }
 
 KernelFacts read_kernels(const Row& row) {
@@ -402,6 +403,7 @@ void read_options(const Row& row, Measurement& out) {
   out.gradient_dtype = row.text("gradient_dtype");
   if (out.gradient_dtype.empty()) out.gradient_dtype = row.text("grad_reduce");
   out.moment_dtype = read_word(row, "optimizer_moments", {"fp32", "bf16", "fp8"}, "\"fp32\", \"bf16\" or \"fp8\"");
+  out.state_bytes = row.count("optimizer_state_bytes").value_or(0);
   read_wide_layers(row, out);
   if (row.find("overlap") != nullptr) out.overlap = row.words("overlap");
   out.variant = row.text("variant");

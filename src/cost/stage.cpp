@@ -33,10 +33,13 @@ double recompute_of(const UnitCost& unit, int zero, RecomputeMode mode) {
 double zero_buffers(const UnitCosts& units, const UnitCost& unit, int zero) {
   if (zero < 2) return 0;
   const double parameters = unit.shared_parameters + unit.expert_parameters;
-  double bytes = (unit.trained_shared + unit.trained_expert) * static_cast<double>(units.gradient_bytes);
-  const double gathered = units.shape.methods.gathered_once ? 2 : 1;  // the next unit's as well
-  if (zero >= 3) bytes += gathered * parameters * static_cast<double>(units.parameter_bytes) + unit.copies;
-  return bytes;
+  const cluster::ExecutionMethods& methods = units.shape.methods;
+  double by_tensor = (unit.trained_shared + unit.trained_expert) * static_cast<double>(units.gradient_bytes);
+  if (zero < 3) return unit.tensor_share * by_tensor;
+  by_tensor += unit.copies;
+  const bool ahead = methods.gathered_once && methods.gather_barrier <= 0;
+  const double gathered = ahead ? 2 : 1;  // the next unit's as well
+  return gathered * parameters * static_cast<double>(units.parameter_bytes) + unit.tensor_share * by_tensor;
 }
 
 /// Under ZeRO-3 they are made of what is gathered, and let go with it.

@@ -96,6 +96,25 @@ bool is_trained(const UnitCost& unit) { return unit.trained_shared + unit.traine
 constexpr std::int64_t kGatherCopies = 3;
 constexpr std::int64_t kScatterCopies = 2;
 
+/// Of a block's parameters those of its largest matrix; experts are one.
+double largest_share(const model::BlockType& block, const UnitCost& unit, const Degrees& degrees) {
+  double largest = 0;
+  for (const model::AdaptableMatrix& matrix : model::adaptable_matrices(block)) {
+    const LocalMatrix local = local_matrix(block, matrix, degrees);
+    largest = std::max(largest, local.in * local.out);
+  }
+  largest = std::max(largest, unit.expert_parameters);
+  const double all = unit.shared_parameters + unit.expert_parameters;
+  return largest > 0 ? std::min(1.0, largest / all) : 1;
+}
+
+/// Of a unit's gather what its pass waits for.
+double waited_share(const UnitCost& unit, const UnitCosts& units) {
+  const double barrier = units.shape.methods.gather_barrier;
+  const double bytes = (unit.shared_parameters + unit.expert_parameters) * static_cast<double>(units.parameter_bytes);
+  return barrier < bytes ? barrier / bytes : 1;
+}
+
 void set_zero(UnitCost& unit, const BlockTime& time, const model::Job& job, const UnitCosts& units) {
   double gather = sharded_collective(Collective::kAllGather, all_of(unit), units.parameter_bytes, units);
   double scatter = 0;
@@ -111,9 +130,10 @@ void set_zero(UnitCost& unit, const BlockTime& time, const model::Job& job, cons
   const double forward = share * (time.compute.forward + time.bus.forward - time.overlapped.forward);
   const double backward = share * (time.compute.backward + time.bus.backward - time.overlapped.backward);
   const double exposure = units.shape.methods.scheduled ? kOverlapLoss : kShardedExposure;
-  unit.zero3_gather = seconds_beside(gather, forward, exposure);
+  const double waited = gather * waited_share(unit, units);
+  unit.zero3_gather = waited + seconds_beside(gather - waited, forward, exposure);
   if (unit.backward <= 0) return;  // nothing is gathered for it again
-  unit.zero3_backward = seconds_beside(gather + scatter, backward, exposure);
+  unit.zero3_backward = waited + seconds_beside(gather - waited + scatter, backward, exposure);
   if (!units.shape.methods.gathered_once) unit.zero3_recompute = unit.zero3_gather;
   unit.zero2_scatter = seconds_beside(scatter, backward, exposure);
 }
@@ -204,6 +224,7 @@ UnitCost block_unit(const model::Model& model, const model::BlockType& block, co
   unit.trained_expert = trained.expert;
   unit.trained_parameters = static_cast<double>(model::trained_parameters(block).total());
   set_copies(unit, job, narrow_copies(units.shape.device, format, job));
+  if (units.shape.methods.scheduled) unit.tensor_share = largest_share(block, unit, units.degrees);
   add_accumulation(unit, model.job, units);
   set_zero(unit, time, model.job, units);
   return unit;

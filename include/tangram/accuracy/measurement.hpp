@@ -162,6 +162,7 @@ struct Measurement {
   int offloaded_layers = 0;                  ///< layers whose activations go to the host and back
   std::optional<int> zero;
   std::optional<int> sharding_group;   ///< FSDP: ranks of dp that it shards over
+  double gather_barrier = 0;           ///< bytes, as ExecutionMethods has them
   std::string recompute;               ///< as published; "": not printed
   std::vector<int> recomputed_layers;  ///< of the language model, from 0, those recomputed in full; empty: not printed
   std::vector<std::string> recompute_modules;
@@ -171,6 +172,7 @@ struct Measurement {
   int wide_first = 0;          ///< layers from the front that computed in 16 bits under fp8 and fp4
   int wide_last = 0;           ///< and from the back
   std::string moment_dtype;    ///< of Adam, as published: "fp32", "bf16", "fp8" or ""
+  int state_bytes = 0;         ///< of the optimizer for a parameter, master copies included, as published; 0: not
   std::string variant;
   std::string framework;  ///< as published: "Megatron-DeepSpeed"; "": not printed
   std::string source;     ///< what published it, and the files that were read there

@@ -82,6 +82,9 @@ struct ExecutionMethods {
   bool scheduled = false;
   bool early_stop = false;    ///< recompute leaves out what backward does not read
   bool output_again = false;  ///< what recomputes the core of attention runs its output projection again, too
+  /// Bytes that ZeRO-3 gathers at once as a unit's pass begins, which waits for them, as nothing is gathered ahead: in
+  /// XLA what it combines where loops are not unrolled (openxla.org/xla/gpu_optimization_levels). 0: all is ahead.
+  double gather_barrier = 0;
   bool operator==(const ExecutionMethods&) const = default;
 };
 

@@ -50,6 +50,8 @@ struct UnitCost {
                                   ///< products read them
   double kept_expert = 0;         ///< of expert_parameters
   double cast = 0;                ///< bytes moved once an iteration to make them
+  double tensor_share = 1;        ///< of its parameters those of which a GPU has gradients and copies at a time, where
+                                  ///< ZeRO shards both: a compiler has one tensor's (ExecutionMethods::scheduled)
   double activation_none = 0;     ///< bytes kept per in-flight microbatch
   double activation_selective = 0;
   double activation_full = 0;

@@ -348,6 +348,9 @@ TEST_CASE("trainers that are compiled as a whole schedule exchanges, and stop re
   m.framework = "MaxText (JAX)";
   CHECK(methods().scheduled);
   CHECK(methods().early_stop);
+  CHECK(methods().gather_barrier == 0);
+  m.gather_barrier = 512e6;
+  CHECK(methods().gather_barrier == 512e6);
   m.framework = "torchtitan";
   CHECK_FALSE(methods().scheduled);
   CHECK(methods().early_stop);

@@ -252,6 +252,9 @@ TEST_CASE("moments of Adam are as printed, or as Megatron-Bridge's recipes have 
   CHECK(bytes() == 8);
   m.moment_dtype = "fp8";
   CHECK(bytes() == 6);
+  m.state_bytes = 4;  // neither master copies nor moments of 32 bits
+  CHECK(bytes() == 4);
+  m.state_bytes = 0;
   m.moment_dtype.clear();
   m.source = "Megatron-Bridge's recipes";
   CHECK(bytes() == 12);

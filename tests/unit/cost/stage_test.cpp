@@ -322,6 +322,44 @@ TEST_CASE("a compiler's schedule leaves ZeRO-3 the loss of what runs side by sid
   CHECK(block.zero3_gather == Approx(gather - (1 - kOverlapLoss) * time.compute.forward));
 }
 
+TEST_CASE("what a loop gathers first, its pass waits for, and nothing is gathered ahead") {
+  const model::Model model = small_model(1);
+  cluster::DeviceShape shape = shape_of(round_gpu(), 1, 2);
+  shape.intra = {1_GBps, 3_us};
+  const BlockTime time = block_time(model.types.front(), model.job, data(2), 1, shape);
+  shape.methods.scheduled = true;
+  const UnitCosts ahead = units_of(model, shape, data(2), 2);
+  const double bytes = 2 * ahead.blocks.front().shared_parameters;
+  const double gather = collective_seconds(Collective::kAllGather, bytes, {2, 1, 1}, shape);
+  const double scatter = collective_seconds(Collective::kReduceScatter, 2 * bytes, {2, 1, 1}, shape);
+  shape.methods.gather_barrier = bytes / 4;
+  const UnitCosts units = units_of(model, shape, data(2), 2);
+  const UnitCost& block = units.blocks.front();
+  // A quarter waits; of the rest kOverlapLoss of what runs beside it, which is all of the pass.
+  CHECK(block.zero3_gather == Approx(gather - (1 - kOverlapLoss) * time.compute.forward));
+  CHECK(block.zero3_backward == Approx(gather + scatter - (1 - kOverlapLoss) * time.compute.backward));
+  shape.methods.gather_barrier = 2 * bytes;
+  CHECK(units_of(model, shape, data(2), 2).blocks.front().zero3_gather == Approx(gather));
+  // One unit's parameters are there, not the next one's as well.
+  const auto transient = [](const UnitCosts& of) { return stage_cost(of, inner(1), policy(3)).transient.as_double(); };
+  CHECK(transient(ahead) - transient(units) == Approx(bytes).epsilon(1e-6));
+}
+
+TEST_CASE("a compiler has gradients of one tensor at a time") {
+  const model::Model model = small_model(1);
+  cluster::DeviceShape shape = shape_of(round_gpu(), 1, 2);
+  const auto stage = [&] { return stage_cost(units_of(model, shape, data(2), 2), inner(1), policy(3)).transient; };
+  const UnitCost whole = units_of(model, shape, data(2), 2).blocks.front();
+  CHECK(whole.tensor_share == 1);
+  const Bytes before = stage();
+  shape.methods.scheduled = true;
+  const UnitCost block = units_of(model, shape, data(2), 2).blocks.front();
+  const auto& feed_forward = model.types.front().feed_forward;
+  const auto matrix = static_cast<double>(model.hidden * feed_forward.hidden);
+  CHECK(block.tensor_share == Approx(matrix / block.shared_parameters));
+  CHECK((before - stage()).as_double() == Approx(4 * (block.shared_parameters - matrix)).epsilon(1e-6));
+}
+
 TEST_CASE("a compiler keeps nothing that it recomputes, and runs the output projection again where it is told to") {
   model::Model model = small_model(1);
   model.job.flash_attention = true;

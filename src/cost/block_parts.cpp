@@ -359,7 +359,7 @@ void drop_backward(BlockTime& time) {
   for (Passes* passes : {&time.compute, &time.communication, &time.tensor, &time.bus, &time.overlapped, &time.alone}) {
     passes->backward = 0;
   }
-  time.selective_compute = time.unread = 0;
+  time.selective_compute = time.unread = time.states = 0;
 }
 
 }  // namespace tangram::cost

@@ -80,6 +80,41 @@ Passes issued_kernels(Passes all, const Modules& parts, const model::BlockType& 
 /// Of exchanges around a part, what the host issues: they take their time elsewhere.
 Passes issued_of(const Passes& exchange) { return {0, 0, exchange.forward_kernels, exchange.backward_kernels}; }
 
+/// Calls with which the host saves, sets and sets back the states of random numbers for a part that is recomputed by
+/// itself (Megatron-Core, tensor_parallel/random.py). With four, beside that of the part's own kernel, a part takes 0.5
+/// ms on H100's hosts; parts of Moonlight on eight H100, whose host is the limit, were measured to take 0.35 to 0.9
+/// (Megatron-Bridge, skills/nemo-mbridge-perf-activation-recompute).
+constexpr int kStateCalls = 4;
+
+/// What the host issues for parts that are recomputed one by one, outside of graphs.
+int recompute_calls(const BlockContext& c, const model::Job& job) {
+  using model::RecomputeModule;
+  const model::RecomputeModules again = model::recomputed_modules(c.block, job);
+  int parts = 0;
+  const auto count = [&](RecomputeModule module, bool captured) { parts += again.has(module) && !captured ? 1 : 0; };
+  const bool mixing = job.cuda_graphs.has(model::mixing_module(c.block));
+  const bool feeding = job.cuda_graphs.has(model::feeding_module(c.block));
+  if (c.block.mixes()) count(RecomputeModule::kNorms, mixing);
+  if (c.block.feeds_forward()) count(RecomputeModule::kNorms, feeding);
+  count(RecomputeModule::kCoreAttention, mixing);
+  count(RecomputeModule::kLatentUp, mixing);
+  count(RecomputeModule::kFeedForward, feeding);
+  for (const auto module :
+       {RecomputeModule::kExperts, RecomputeModule::kExpertActivation, RecomputeModule::kSharedExperts}) {
+    count(module, false);
+  }
+  return parts * (1 + kStateCalls);
+}
+
+/// What recompute adds to a pass of `seconds` on the device and `kernels` that the host issues: the longer of both
+/// decides.
+double added_seconds(double device, int calls, double seconds, int kernels, const BlockContext& c,
+                     const model::Job& job) {
+  const double issue = c.rates.host_issue;
+  if (job.blocking_launches) return device + calls * issue;
+  return std::max(seconds + device, (kernels + calls) * issue) - std::max(seconds, kernels * issue);
+}
+
 /// A block's compute as long as the host lets it take.
 Passes host_bound_block(const Passes& device, const Modules& parts, const BlockContext& c, const model::Job& job) {
   const Passes issued = issued_kernels(device, parts, c.block, job.cuda_graphs);
@@ -135,7 +170,10 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
                                              {mixer.core.forward + time.compute.forward - device.forward,
                                               mixer.core.backward + time.compute.backward - device.backward});
   mixer.exchange += travel.forward - hidden_ring.forward;
-  time.selective_compute = selective_seconds(c, mixer, routed, experts_exchange, job);
+  const Passes issued = issued_kernels(device, with_streams(parts, streams, block), block, job.cuda_graphs);
+  time.selective_compute = added_seconds(selective_seconds(c, mixer, routed, experts_exchange, job),
+                                         recompute_calls(c, job), device.backward, issued.backward_kernels, c, job);
+  time.states = added_seconds(0, kStateCalls, device.forward, issued.forward_kernels, c, job);
   time.unread = unread_seconds(c, job);
   time.overlapped = hidden_ring;
   time.tensor = {regions * tensor.forward + experts_exchange.tensor,

@@ -15,7 +15,7 @@ void set_time(UnitCost& unit, const BlockTime& time) {
   unit.forward = time.compute.forward + time.communication.forward;
   unit.backward = time.compute.backward + time.communication.backward;
   unit.recompute_selective = time.selective_compute;
-  unit.recompute_full = std::max(0.0, unit.forward - time.unread);
+  unit.recompute_full = std::max(0.0, unit.forward - time.unread) + time.states;
   unit.alone = time.alone.forward + time.alone.backward;
 }
 

@@ -39,6 +39,7 @@ struct BlockTime {
   Passes alone;                  ///< what passes of another microbatch hide: more communication where none is beside
   double selective_compute = 0;  ///< what selective recompute runs again
   double unread = 0;             ///< forward, what full recompute leaves out (ExecutionMethods::early_stop)
+  double states = 0;             ///< what full recompute takes longer than forward, as the host keeps random numbers
 };
 
 /// The block without its connector. Of backward what its gradients ask for: no product for weights that are not

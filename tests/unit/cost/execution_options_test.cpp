@@ -211,6 +211,21 @@ TEST_CASE("CUDA graphs of a module spare the host its kernels alone") {
   }
 }
 
+TEST_CASE("where the host is the limit, each part that is recomputed costs its calls") {
+  const BlockTime device = on_host(dense_block(), model::kNoGraphs, 0_ns);
+  const BlockTime issued = on_host(dense_block(), model::kNoGraphs);
+  // Both norms: a kernel and four calls for the states of random numbers each; of the whole block those four.
+  CHECK(issued.selective_compute == Approx(2 * 5 * 10e-3));
+  CHECK(issued.states == Approx(4 * 10e-3));
+  CHECK(device.selective_compute > 0);
+  CHECK(device.states == 0);
+  // What the device takes longer than the host hides them, and what graphs hold is not issued.
+  CHECK(on_host(dense_block(), model::kNoGraphs, 1_ns).selective_compute == Approx(device.selective_compute));
+  CHECK(on_host(dense_block(), model::kNoGraphs, 1_ns).states == 0);
+  CHECK(on_host(dense_block(), model::kGraphsOfBlocks).selective_compute == Approx(device.selective_compute));
+  CHECK(on_host(dense_block(), {model::GraphModule::kAttention}).selective_compute == Approx(5 * 10e-3));
+}
+
 TEST_CASE("routed experts are issued one by one, also beside captured blocks") {
   const BlockTime device = on_host(expert_block(), model::kNoGraphs, 0_ns);
   const BlockTime captured = on_host(expert_block(), model::kGraphsOfBlocks);

@@ -197,8 +197,7 @@ class KernelTableReader {
   /// Why no layer has such experts; empty: one may.
   [[nodiscard]] static std::string uneven(const std::vector<double>& n) {
     const auto [matrices, experts, chosen, ranks] = std::tuple(n[3], n[4], n[5], n[6]);
-    if (matrices != 2 && matrices != 3)
-      return fmt::format("an expert has 2 matrices, or 3 with a gate, not {}", matrices);
+    if (matrices != 2 && matrices != 3) return fmt::format("an expert has 2 matrices or 3, not {}", matrices);
     if (chosen > experts) return fmt::format("a token cannot choose {} of {} experts", chosen, experts);
     if (std::fmod(experts, ranks) != 0) return fmt::format("{} experts do not divide among {} ranks", experts, ranks);
     return "";

@@ -137,16 +137,14 @@ bool is_in_half(std::size_t row, int half) { return std::popcount(row) % 2 == ha
 
 /// Each figure as the catalogue has it, less and more, beside each of all others; the catalogue's first.
 std::vector<std::vector<double>> starts(std::size_t figures) {
-  std::vector<std::vector<double>> all{{}};
-  for (std::size_t figure = 0; figure < figures; ++figure) {
-    std::vector<std::vector<double>> longer;
-    for (const double by : kStarts) {
-      for (std::vector<double> start : all) {
-        start.push_back(by);
-        longer.push_back(std::move(start));
-      }
+  std::size_t count = 1;
+  for (std::size_t figure = 0; figure < figures; ++figure) count *= kStarts.size();
+  std::vector<std::vector<double>> all(count);
+  for (std::size_t number = 0; number < count; ++number) {
+    std::size_t left = number;
+    for (std::size_t figure = 0; figure < figures; ++figure, left /= kStarts.size()) {
+      all[number].push_back(kStarts[left % kStarts.size()]);
     }
-    all = std::move(longer);
   }
   return all;
 }
@@ -167,9 +165,13 @@ std::vector<double> fitted_factors(const KernelTable& table, const std::vector<c
   // figure that rows say little of stays near the catalogue's.
   const double least_gain = kLeastGain * static_cast<double>(rows.size());
   std::vector<double> best;
+  double least = std::numeric_limits<double>::infinity();
   for (const std::vector<double>& start : starts(figures_of(table).size())) {
     std::vector<double> found = compass_search(start, kSteps, loss);
-    if (best.empty() || loss(found) < loss(best) - least_gain) best = std::move(found);
+    const double lost = loss(found);
+    if (!best.empty() && !(lost < least - least_gain)) continue;
+    best = std::move(found);
+    least = lost;
   }
   return best;
 }

@@ -28,6 +28,7 @@
 #include "tangram/calibrate/kernel_times.hpp"
 #include "tangram/cluster/gpu_names.hpp"
 #include "tangram/io/limits.hpp"
+#include "tangram/io/named_choice.hpp"
 #include "tangram/io/schema.hpp"
 
 namespace tangram::calibrate {
@@ -108,25 +109,15 @@ class KernelTableReader {
   }
 
   void read_precision() {
-    table_.precision = reader_.choice_or("precision", DType::kBf16,
-                                         {{"bf16", DType::kBf16},
-                                          {"fp16", DType::kFp16},
-                                          {"fp32", DType::kFp32},
-                                          {"tf32", DType::kTf32},
-                                          {"fp8", DType::kFp8},
-                                          {"fp4", DType::kFp4}});
-    if (table_.precision == DType::kFp8) read_recipe();
+    using model::Fp8Recipe;
+    table_.precision = io::read_named(reader_, "precision", DType::kBf16, DType::kFp16, DType::kFp32, DType::kTf32,
+                                      DType::kFp8, DType::kFp4);
+    if (table_.precision == DType::kFp8) {
+      table_.recipe = io::read_named(reader_, "fp8_recipe", Fp8Recipe::kDelayed, Fp8Recipe::kTensorwise,
+                                     Fp8Recipe::kBlockwise, Fp8Recipe::kMxfp8);
+    }
     if (!reader_.sink().empty() || table_.gpu.peak_of(table_.precision).value() > 0) return;
     reader_.error_at("precision", "impossible", fmt::format("{} has no such products", table_.gpu.name));
-  }
-
-  void read_recipe() {
-    using model::Fp8Recipe;
-    table_.recipe = reader_.choice_or("fp8_recipe", Fp8Recipe::kDelayed,
-                                      {{"delayed", Fp8Recipe::kDelayed},
-                                       {"tensorwise", Fp8Recipe::kTensorwise},
-                                       {"blockwise", Fp8Recipe::kBlockwise},
-                                       {"mxfp8", Fp8Recipe::kMxfp8}});
   }
 
   void read_network() {

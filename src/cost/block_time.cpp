@@ -106,18 +106,17 @@ int recompute_calls(const BlockContext& c, const model::Job& job) {
   return parts * (1 + kStateCalls);
 }
 
-/// What recompute adds to a pass of `seconds` on the device and `kernels` that the host issues: the longer of both
-/// decides.
-double added_seconds(double device, int calls, double seconds, int kernels, const BlockContext& c,
-                     const model::Job& job) {
-  const double issue = c.rates.host_issue;
-  if (job.blocking_launches) return device + calls * issue;
-  return std::max(seconds + device, (kernels + calls) * issue) - std::max(seconds, kernels * issue);
+/// What `more` adds to passes that the host issues.
+Passes added(const Passes& issued, const Passes& more, const BlockContext& c, const model::Job& job) {
+  Passes all = issued;
+  all += more;
+  const Passes before = host_bound(issued, c.rates, job.blocking_launches);
+  const Passes with = host_bound(all, c.rates, job.blocking_launches);
+  return {with.forward - before.forward, with.backward - before.backward};
 }
 
 /// A block's compute as long as the host lets it take.
-Passes host_bound_block(const Passes& device, const Modules& parts, const BlockContext& c, const model::Job& job) {
-  const Passes issued = issued_kernels(device, parts, c.block, job.cuda_graphs);
+Passes host_bound_block(const Passes& issued, const BlockContext& c, const model::Job& job) {
   Passes all = host_bound(issued, c.rates, job.blocking_launches);
   all += issued_one_by_one(c, job);
   return all;
@@ -162,7 +161,8 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   Passes device = streams;
   for (const Passes& part : {parts.mixing, parts.feeding, routed}) device += part;
   device += {0, 0, experts_exchange.issued, experts_exchange.issued};
-  time.compute = host_bound_block(device, with_streams(parts, streams, block), c, job);
+  const Passes issued = issued_kernels(device, with_streams(parts, streams, block), block, job.cuda_graphs);
+  time.compute = host_bound_block(issued, c, job);
 
   const int regions = (block.mixes() ? 1 : 0) + (feeds_apart ? 1 : 0);
   const Passes travel = context_exchange(c);
@@ -170,10 +170,10 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
                                              {mixer.core.forward + time.compute.forward - device.forward,
                                               mixer.core.backward + time.compute.backward - device.backward});
   mixer.exchange += travel.forward - hidden_ring.forward;
-  const Passes issued = issued_kernels(device, with_streams(parts, streams, block), block, job.cuda_graphs);
-  time.selective_compute = added_seconds(selective_seconds(c, mixer, routed, experts_exchange, job),
-                                         recompute_calls(c, job), device.backward, issued.backward_kernels, c, job);
-  time.states = added_seconds(0, kStateCalls, device.forward, issued.forward_kernels, c, job);
+  const double selective = selective_seconds(c, mixer, routed, experts_exchange, job);
+  const Passes again = added(issued, {0, selective, kStateCalls, recompute_calls(c, job)}, c, job);
+  time.states = again.forward;
+  time.selective_compute = again.backward;
   time.unread = unread_seconds(c, job);
   time.overlapped = hidden_ring;
   time.tensor = {regions * tensor.forward + experts_exchange.tensor,

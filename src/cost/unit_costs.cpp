@@ -96,18 +96,6 @@ bool is_trained(const UnitCost& unit) { return unit.trained_shared + unit.traine
 constexpr std::int64_t kGatherCopies = 3;
 constexpr std::int64_t kScatterCopies = 2;
 
-/// Of a block's parameters those of its largest matrix; experts are one.
-double largest_share(const model::BlockType& block, const UnitCost& unit, const Degrees& degrees) {
-  double largest = 0;
-  for (const model::AdaptableMatrix& matrix : model::adaptable_matrices(block)) {
-    const LocalMatrix local = local_matrix(block, matrix, degrees);
-    largest = std::max(largest, local.in * local.out);
-  }
-  largest = std::max(largest, unit.expert_parameters);
-  const double all = unit.shared_parameters + unit.expert_parameters;
-  return largest > 0 ? std::min(1.0, largest / all) : 1;
-}
-
 /// Of a unit's gather what its pass waits for.
 double waited_share(const UnitCost& unit, const UnitCosts& units) {
   const double barrier = units.shape.methods.gather_barrier;
@@ -189,6 +177,18 @@ void set_copies(UnitCost& unit, const model::Job& job, const NarrowCopies& copie
 void keep_wide(UnitCost& unit, std::int64_t parameter_bytes) {
   unit.gathered_bytes = static_cast<double>(parameter_bytes);
   unit.kept_shared = unit.shared_parameters * unit.gathered_bytes;
+}
+
+/// Of a block's parameters those of its largest matrix; experts are one.
+double largest_share(const model::BlockType& block, const UnitCost& unit, const Degrees& degrees) {
+  double largest = 0;
+  for (const model::AdaptableMatrix& matrix : model::adaptable_matrices(block)) {
+    const LocalMatrix local = local_matrix(block, matrix, degrees);
+    largest = std::max(largest, local.in * local.out);
+  }
+  largest = std::max(largest, unit.expert_parameters);
+  const double all = unit.shared_parameters + unit.expert_parameters;
+  return largest > 0 ? std::min(1.0, largest / all) : 1;
 }
 
 UnitCost block_unit(const model::Model& model, const model::BlockType& block, const UnitCosts& units,

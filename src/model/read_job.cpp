@@ -8,6 +8,7 @@
 #include "blueprint.hpp"
 #include "optimizer.hpp"
 #include "tangram/base/spelling.hpp"
+#include "tangram/io/named_choice.hpp"
 #include "tangram/model/techniques.hpp"
 
 namespace tangram::model {
@@ -69,12 +70,6 @@ std::int64_t read_batch(io::ObjectReader& reader, std::int64_t sequence_length) 
 
 DType read_precision(io::ObjectReader& reader) {
   return reader.choice_or<DType>("precision", DType::kBf16, kPrecisions);
-}
-
-/// By the names that to_string gives them.
-template <class E, class... Others>
-E read_named(io::ObjectReader& reader, std::string_view key, E usual, Others... others) {
-  return reader.choice_or<E>(key, usual, {{to_string(usual), usual}, {to_string(others), others}...});
 }
 
 /// `known`: words beside those of `names`.
@@ -311,8 +306,8 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   job.microbatch = reader.integer_or("microbatch", 0, io::integer_limit("microbatch"));
   if (overrides.microbatch) job.microbatch = *overrides.microbatch;
   set_precision(job, read_precision(reader));
-  job.fp8_recipe = read_named(reader, "fp8_recipe", Fp8Recipe::kDelayed, Fp8Recipe::kTensorwise, Fp8Recipe::kBlockwise,
-                              Fp8Recipe::kMxfp8);
+  job.fp8_recipe = io::read_named(reader, "fp8_recipe", Fp8Recipe::kDelayed, Fp8Recipe::kTensorwise,
+                                  Fp8Recipe::kBlockwise, Fp8Recipe::kMxfp8);
   job.narrow_parameters = reader.boolean_or("narrow_parameters", job.narrow_parameters);
   job.transpose_cache = read_transpose_cache(reader, job);
   job.narrow_inputs = reader.boolean_or("narrow_inputs", job.narrow_inputs);
@@ -323,18 +318,18 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
                                          io::integer_limit("gradient_bytes_per_parameter"));
   read_optimizer(reader, job);
   job.flash_attention = reader.boolean_or("flash_attention", job.flash_attention);
-  job.attention_kernel = read_named(reader, "attention_kernel", AttentionKernel::kDefault, AttentionKernel::kFlash2,
-                                    AttentionKernel::kNative);
+  job.attention_kernel = io::read_named(reader, "attention_kernel", AttentionKernel::kDefault, AttentionKernel::kFlash2,
+                                        AttentionKernel::kNative);
   job.fused_kernels = reader.boolean_or("fused_kernels", job.fused_kernels);
   job.in_place_loss = reader.boolean_or("in_place_loss", job.in_place_loss);
   job.fused_loss =
-      read_named(reader, "fused_loss", FusedLoss::kNone, FusedLoss::kNative, FusedLoss::kTransformerEngine);
+      io::read_named(reader, "fused_loss", FusedLoss::kNone, FusedLoss::kNative, FusedLoss::kTransformerEngine);
   job.cuda_graphs = read_cuda_graphs(reader);
   job.grouped_gemm = reader.boolean_or("grouped_gemm", job.grouped_gemm);
-  job.expert_dispatch = read_named(reader, "expert_dispatch", ExpertDispatch::kAllToAll, ExpertDispatch::kDeepEp,
-                                   ExpertDispatch::kHybridEp);
-  job.context_exchange = read_named(reader, "context_exchange", ContextExchange::kRing, ContextExchange::kAllGather,
-                                    ContextExchange::kAllToAll);
+  job.expert_dispatch = io::read_named(reader, "expert_dispatch", ExpertDispatch::kAllToAll, ExpertDispatch::kDeepEp,
+                                       ExpertDispatch::kHybridEp);
+  job.context_exchange = io::read_named(reader, "context_exchange", ContextExchange::kRing, ContextExchange::kAllGather,
+                                        ContextExchange::kAllToAll);
   job.overlap_experts = reader.boolean_or("overlap_expert_communication", job.overlap_experts);
   job.routing_imbalance =
       reader.number_or("routing_imbalance", job.routing_imbalance, io::number_limit("routing_imbalance"));

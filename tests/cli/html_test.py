@@ -127,7 +127,7 @@ def kinds_of_plans(folder):
     clusters, models = CONFIGS / "clusters", CONFIGS / "models"
     tiny, mini = INPUTS / "tiny.json", INPUTS / "mini.yaml"
     _, usual = planned(folder, "mixed", clusters / "h100-a100-v100.json", models / "mixtral-8x7b.yaml", again=False)
-    assert "16 x H100-80GB-SXM" in usual and "tangram/space-2" in usual
+    assert "16 x H100-80GB-SXM" in usual and re.search("(best of|optimal in) tangram/space-2", usual)
     _, zero = planned(folder, "zero", tiny, mini, "--schedule", "zero-bubble")
     assert "weight gradient" in zero and 'class="w' in zero and "exposed sync" in zero
     _, modules = planned(folder, "modules", tiny, INPUTS / "two_encoders.yaml", "--placement", "disjoint")

@@ -26,9 +26,9 @@ namespace tangram::cost {
 /// Share of the raw one-direction bandwidth that large collectives reach. Inside a member over PCIe, as over NVLink
 /// with all steps taken together: all-reduce bus bandwidth of 229 GB/s over 300 on 8 x A100 with NVSwitch (vTrain,
 /// MICRO 2024, all-reduce tables) and 370 over 450 on 8 x H100 (ASTRA-sim's HGX-H100 validated configuration): 0.76 and
-/// 0.82. Between members: one card alone reaches 0.88-0.90
-/// (10.2-10.5 GiB/s over 12.5 GB/s on nodes of 8 x A100; Mist, EuroSys 2025, all-gather profiles), eight cards at once
-/// less: fitted to iteration times on up to 3,072 A100 (scripts/calibrate), which data parallelism over them decides.
+/// 0.82. Between members: one card alone reaches 0.88-0.90 (10.2-10.5 GiB/s over 12.5 GB/s on nodes of 8 x A100; Mist,
+/// EuroSys 2025, all-gather profiles), eight cards at once less: fitted to iteration times on up to 3,072 A100
+/// (scripts/calibrate), which data parallelism over them decides.
 inline constexpr double kInsideShare = 0.77;
 inline constexpr double kNetworkShare = 0.67;
 

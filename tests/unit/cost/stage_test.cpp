@@ -292,16 +292,28 @@ TEST_CASE("experts shard over what of a group holds them") {
         "6 replicas of an expert cannot be divided by dp_replicate 4");
 }
 
-TEST_CASE("ZeRO-3 exposes what compute cannot hide") {
-  // A block's parameters gathered at 1 GB/s: far longer than its compute.
-  const model::Model model = small_model(1);
+namespace {
+
+/// Two GPUs that exchange at 1 GB/s: a block's parameters take far longer than its compute.
+cluster::DeviceShape slow_pair() {
   cluster::DeviceShape shape = shape_of(round_gpu(), 1, 2);
   shape.intra = {1_GBps, 3_us};
+  return shape;
+}
+
+/// Seconds in which they gather or reduce so many bytes.
+double pair_seconds(Collective kind, double bytes) { return collective_seconds(kind, bytes, {2, 1, 1}, slow_pair()); }
+
+}  // namespace
+
+TEST_CASE("ZeRO-3 exposes what compute cannot hide") {
+  const model::Model model = small_model(1);
+  cluster::DeviceShape shape = slow_pair();
   const UnitCosts units = units_of(model, shape, data(2), 2);
   const BlockTime time = block_time(model.types.front(), model.job, data(2), 1, shape);
   const UnitCost& block = units.blocks.front();
-  const double gather = collective_seconds(Collective::kAllGather, 2 * block.shared_parameters, {2, 1, 1}, shape);
-  const double scatter = collective_seconds(Collective::kReduceScatter, 4 * block.shared_parameters, {2, 1, 1}, shape);
+  const double gather = pair_seconds(Collective::kAllGather, 2 * block.shared_parameters);
+  const double scatter = pair_seconds(Collective::kReduceScatter, 4 * block.shared_parameters);
   // The exchange sticks out by what compute does not reach, and a share of the time that both run is lost.
   CHECK(block.zero3_gather == Approx(gather - (1 - kShardedExposure) * time.compute.forward));
   CHECK(block.zero3_backward == Approx(gather + scatter - (1 - kShardedExposure) * time.compute.backward));
@@ -313,25 +325,23 @@ TEST_CASE("ZeRO-3 exposes what compute cannot hide") {
 
 TEST_CASE("a compiler's schedule leaves ZeRO-3 the loss of what runs side by side") {
   const model::Model model = small_model(1);
-  cluster::DeviceShape shape = shape_of(round_gpu(), 1, 2);
-  shape.intra = {1_GBps, 3_us};
+  cluster::DeviceShape shape = slow_pair();
   const BlockTime time = block_time(model.types.front(), model.job, data(2), 1, shape);
   shape.methods.scheduled = true;
   const UnitCost block = units_of(model, shape, data(2), 2).blocks.front();
-  const double gather = collective_seconds(Collective::kAllGather, 2 * block.shared_parameters, {2, 1, 1}, shape);
+  const double gather = pair_seconds(Collective::kAllGather, 2 * block.shared_parameters);
   CHECK(block.zero3_gather == Approx(gather - (1 - kOverlapLoss) * time.compute.forward));
 }
 
 TEST_CASE("what a loop gathers first, its pass waits for, and nothing is gathered ahead") {
   const model::Model model = small_model(1);
-  cluster::DeviceShape shape = shape_of(round_gpu(), 1, 2);
-  shape.intra = {1_GBps, 3_us};
+  cluster::DeviceShape shape = slow_pair();
   const BlockTime time = block_time(model.types.front(), model.job, data(2), 1, shape);
   shape.methods.scheduled = true;
   const UnitCosts ahead = units_of(model, shape, data(2), 2);
   const double bytes = 2 * ahead.blocks.front().shared_parameters;
-  const double gather = collective_seconds(Collective::kAllGather, bytes, {2, 1, 1}, shape);
-  const double scatter = collective_seconds(Collective::kReduceScatter, 2 * bytes, {2, 1, 1}, shape);
+  const double gather = pair_seconds(Collective::kAllGather, bytes);
+  const double scatter = pair_seconds(Collective::kReduceScatter, 2 * bytes);
   shape.methods.gather_barrier = bytes / 4;
   const UnitCosts units = units_of(model, shape, data(2), 2);
   const UnitCost& block = units.blocks.front();

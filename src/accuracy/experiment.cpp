@@ -328,14 +328,21 @@ void shard_eagerly(Experiment& experiment) {
   change_methods(experiment, [](cluster::ExecutionMethods& own) { own.overlapped = own.gathered_once = false; });
 }
 
-/// XLA removes what nothing reads; torch.utils.checkpoint without re-entrance, which torchtitan applies, stops early.
-bool stops_early(const Measurement& m) { return is_compiled(m) || names_any(software_of(m), {"torchtitan"}); }
+/// XLA removes what nothing reads; torch.utils.checkpoint without re-entrance, which trainers on PyTorch's FSDP apply,
+/// stops early.
+bool stops_early(const Measurement& m) { return is_compiled(m) || is_on_pytorch(m); }
+
+/// Composer, which trains MosaicML's models (composer/trainer/dist_strategy.py, the default of backward_prefetch).
+bool gathers_between(const Measurement& m) { return names_any(m.source, {"llm-foundry"}); }
 
 void set_methods(Experiment& experiment, const Measurement& m) {
   change_methods(experiment, [&](cluster::ExecutionMethods& own) {
     own.scheduled = is_compiled(m);
     own.early_stop = stops_early(m);
     own.gather_barrier = m.gather_barrier;
+    own.gathers_between = gathers_between(m);
+    own.reduced_once = m.no_sync;
+    own.copied_exchanges = is_on_pytorch(m);
     own.output_again = std::ranges::count(m.recompute_modules, "out_proj") > 0;
   });
 }
@@ -392,7 +399,7 @@ Expected<Experiment> express(const Measurement& printed, std::span<const cluster
   experiment.gpus = static_cast<int>(machine->gpus.size());
   experiment.microbatch_group = m->microbatch_group;
   experiment.zero = planned_zero(*m, layout->stages.size());
-  experiment.overlaps_sync = is_recent(device);
+  experiment.overlaps_sync = is_recent(device) || (experiment.zero == 3 && !shards_eagerly(*m, device));
   if (!experiment.overlaps_sync) experiment.model.job.gradient_bucket = kAllGradients;
   experiment.blocking_transfers = stops_for_transfers(*m);
   experiment.recompute = find_recompute(*m);

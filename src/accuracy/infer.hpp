@@ -39,6 +39,8 @@ inline constexpr std::string_view kMegatronDeepSpeed = "Megatron-DeepSpeed";
 [[nodiscard]] bool names_megatron_bridge(std::string_view software);
 /// Trainers whose whole step XLA compiles.
 [[nodiscard]] bool is_compiled(const Measurement& measurement);
+/// Trainers made of PyTorch's own parts: its FSDP, its recompute.
+[[nodiscard]] bool is_on_pytorch(const Measurement& measurement);
 
 [[nodiscard]] DType find_precision(const Measurement& measurement, const cluster::GpuType& device);
 [[nodiscard]] bool uses_fused_attention(const Measurement& measurement, const cluster::GpuType& device);

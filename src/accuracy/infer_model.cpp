@@ -119,6 +119,7 @@ namespace {
 bool keeps_experts_whole(const Measurement& m) { return names_megatron_bridge(m.source); }
 
 bool divides_experts(const Measurement& m) {
+  if (is_on_pytorch(m)) return false;
   return names_any(software_of(m), {"megatron", "nemo", "dgx cloud", "mlperf"}) && !keeps_experts_whole(m);
 }
 
@@ -155,7 +156,7 @@ namespace {
 bool reduces_in_16_bits(const Measurement& m) {
   if (is_compiled(m)) return false;
   return names_any(m.source, {"bridge performance summary", "pretrain_performance", "pretrain_weak_scaling",
-                              "nemo-mbridge-perf", "dgx cloud", "mlperf training"});
+                              "nemo-mbridge-perf", "nemo framework", "dgx cloud", "mlperf training"});
 }
 
 /// As printed first of all.
@@ -186,7 +187,8 @@ model::Packing find_packing(const Measurement& m) {
   constexpr double kSquad = 180;
   if (m.packing.any()) return m.packing;
   const bool tunes = m.task.find("SFT") != std::string::npos || m.task.find("LoRA") != std::string::npos;
-  const bool of_recipe = names_any(m.source, {"bridge performance summary", "mbridge-perf", "dgx cloud"});
+  const bool of_recipe =
+      names_any(m.source, {"bridge performance summary", "nemo framework", "mbridge-perf", "dgx cloud"});
   return tunes && of_recipe ? model::Packing{kSquad, 0, {}} : model::Packing{};
 }
 

@@ -15,6 +15,10 @@ bool names_megatron_bridge(std::string_view software) {
 
 bool is_compiled(const Measurement& m) { return names_any(software_of(m), {"maxtext", "paxml", "jax"}); }
 
+bool is_on_pytorch(const Measurement& m) {
+  return names_any(software_of(m), {"torchtitan", "pytorch fsdp", "fms-fsdp", "automodel"});
+}
+
 namespace {
 
 /// As printed.
@@ -24,7 +28,7 @@ bool overlaps(const Measurement& m, std::string_view exchange) {
 
 /// Blocks of Transformer Engine, as NVIDIA's and AMD's trainers and what is made of them have them, or of a compiler.
 bool has_vendor_kernels(const Measurement& m, const cluster::GpuType& device) {
-  if (!is_recent(device)) return false;
+  if (!is_recent(device) || is_on_pytorch(m)) return false;
   return names_any(software_of(m) + " " + m.precision, {"nemo", "megatron", "dgxc-benchmarking", "dgx cloud", "mlperf",
                                                         "maxtext", "paxml", "primus", "transformer engine", "(te"});
 }
@@ -37,7 +41,7 @@ bool is_nvidia_submission(const Measurement& m, const cluster::GpuType& device) 
 /// Submissions to MLPerf on NVIDIA's GPUs run NeMo.
 bool follows_recipes(const Measurement& m, const cluster::GpuType& device) {
   return is_nvidia_submission(m, device) ||
-         names_any(software_of(m), {"nemo", "megatron bridge", "megatron-bridge", "dgx cloud"});
+         (names_any(software_of(m), {"nemo", "megatron bridge", "megatron-bridge", "dgx cloud"}) && !is_on_pytorch(m));
 }
 
 /// MXFP8 in Megatron-Bridge's recipes of 2025 (v0.2.0 to v0.2.2, scripts/performance/configs: overlap_param_gather =
@@ -79,6 +83,11 @@ bool is_young(const Measurement& m) {
                                     "prime-rl", "verl", "huggingface/trl"});
 }
 
+/// Models written in PyTorch's operators.
+bool runs_operators(const Measurement& m) {
+  return is_on_pytorch(m) || names_any(software_of(m), {"hugging face", "huggingface"});
+}
+
 /// As printed. Megatron-Bridge's summary calls tensorwise FP8 what it later calls FP8-CS; a scale of each row takes one
 /// pass, as those of blocks do; else Megatron-Core's default.
 model::Fp8Recipe find_fp8_recipe(const Measurement& m) {
@@ -112,7 +121,7 @@ bool keeps_transposes(const Measurement& m, const cluster::GpuType& device) {
 /// MoE training deep-dive).
 bool has_grouped_gemm(const Measurement& m) {
   const bool geodesic = names_any(m.dataset, {"geodesic"}) && names_any(m.source, {"campaign"});
-  return geodesic || names_any(software_of(m), {"torchtitan", "prime-rl", "turbo"});
+  return geodesic || names_any(software_of(m), {"torchtitan", "prime-rl", "turbo", "automodel"});
 }
 
 model::ExpertDispatch find_dispatch(const ExpertFacts& facts) {
@@ -146,7 +155,8 @@ model::FusedLoss find_loss(const Measurement& m, const cluster::GpuType& device)
   if (!has_vendor_kernels(m, device) || !follows_recipes(m, device)) return FusedLoss::kNone;
   if (is_compiled(m)) return FusedLoss::kTransformerEngine;
   const bool hybrid = names_any(m.model.name, {"nemotron_3", "nemotron-h"});
-  return hybrid || names_any(m.source, {"recipes v24.", "recipes v25.02", "recipes v25.04"})
+  return hybrid || names_any(m.source, {"recipes v24.", "recipes v25.02", "recipes v25.04", "summary, 24.",
+                                        "summary, 25.02", "summary, 25.04"})
              ? FusedLoss::kNative
              : FusedLoss::kTransformerEngine;
 }
@@ -177,7 +187,9 @@ void set_kernels(model::Job& job, const Measurement& m, const cluster::GpuType& 
   const bool generation = vendor || (is_young(m) && !is_recent(device));
   const bool native = m.attention_kernel.empty() ? generation : m.attention_kernel == "native";
   job.attention_kernel = native ? model::AttentionKernel::kNative : model::AttentionKernel::kFlash2;
-  job.fused_kernels = vendor || names_any(m.variant, {"compile"});
+  const bool compiled = names_any(m.variant, {"compile"});
+  job.fused_kernels = vendor || compiled || (runs_operators(m) && is_recent(device));
+  job.eager_operators = !compiled && runs_operators(m) && !m.kernels.fused.value_or(false);
   job.fp8_recipe = find_fp8_recipe(m);
   job.narrow_parameters = keeps_narrow_parameters(m, device, job.fp8_recipe);
   job.transpose_cache = keeps_transposes(m, device) || !has_transposable_weights(job);

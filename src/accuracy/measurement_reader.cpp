@@ -304,6 +304,7 @@ void read_degrees(const Row& row, Measurement& out) {
   out.zero = read_zero_stage(row);
   if (const int ranks = row.count("fsdp").value_or(0); ranks > 0) out.sharding_group = ranks;
   out.gather_barrier = row.number("gather_barrier_bytes").value_or(0);
+  out.no_sync = row.boolean("no_sync").value_or(false);
 }
 
 KernelFacts read_kernels(const Row& row) {

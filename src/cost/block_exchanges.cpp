@@ -33,6 +33,14 @@ Passes tensor_exchange(const BlockContext& c) {
   return {forward, alike ? forward : exchange(copies.gathered * copies.one), kExchangesForward, kExchangesBackward};
 }
 
+Passes exchange_copies(const BlockContext& c) {
+  if (!c.exchanges.shape.methods.copied_exchanges || !c.degrees.sequence_parallel || c.degrees.tp == 1) return {};
+  constexpr double kCopy = 2;
+  Passes copies = stream(c, c.local.tokens * c.local.hidden, kCopy, kCopy);
+  copies += stream(c, c.local.tokens * c.local.hidden, kCopy, kCopy);
+  return copies;
+}
+
 namespace {
 
 /// Of one way: to the experts, or back.

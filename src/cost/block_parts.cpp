@@ -1,5 +1,6 @@
 #include "block_parts.hpp"
 
+#include <algorithm>
 #include <vector>
 
 namespace tangram::cost {
@@ -18,6 +19,15 @@ constexpr double kRotaryForward = 2, kRotaryBackward = 2;
 // what is not turned. Backward: d cos, d sin, -d of half; halves turned, sum, a zeroed copy for each of the two slices,
 // one with a sum.
 constexpr Operators kScaledRotary{{3 + 2, 2 + 1 + 2 + 2, 3.5}, {2 + 3 + 3 + 4, 2 + 2 + 1, 2.5}};
+// The same of whole rows in one tensor, without what is not turned.
+constexpr Operators kEagerRotary{{3, 2 + 1 + 2 + 2, 3.5}, {2 + 3 + 3 + 4, 2 + 2 + 1, 2.5}};
+// RMSNorm in fp32 (LlamaRMSNorm of transformers; torch.nn.RMSNorm before PyTorch 2.9). Forward: x in fp32, squared,
+// averaged, scaled; back, times weights. Backward: d times weights, in fp32, scaled, x d summed up; x times what that
+// gives, twice; both summed, back. Of the weights, x d, summed up.
+constexpr Operators kEagerNorm{{4 + 2, 3 + 4 + 3 + 2, 4}, {6 + 2 + 4 + 6, 2 + 3 + 4 + 4 + 3, 5}};
+constexpr double kEagerNormWeights = 3 + 1;
+// Forward: gate -> silu; silu, up -> product. Backward: d, up; d, silu; and of these, gate.
+constexpr Operators kEagerGated{{2 + 3, 0, 0}, {3 + 3 + 3, 0, 0}};
 constexpr double kGatedForward = 3, kGatedBackward = 5;  // gate, up -> product; those and d -> two gradients
 constexpr double kPermute = 2;
 // Around exchanges of context parallelism a value is copied into the order of ranks or of positions, as each rank has
@@ -62,6 +72,13 @@ Passes operators(const BlockContext& c, double values, const Operators& kernels)
 
 }  // namespace
 
+Passes norm(const BlockContext& c, double values) {
+  if (!c.eager || c.block.norm_bias) return stream(c, values, kNormForward, kNormBackward);
+  Passes time = operators(c, values, kEagerNorm);
+  if (c.block.gradients.weights) time += stream(c, values, 0, kEagerNormWeights);
+  return time;
+}
+
 Passes linear(const BlockContext& c, double rows, double in, double out, double count, InputFrom input) {
   return linear_seconds(rows, in, out, count, c.local.element, c.gradient, c.rates.matrix, c.rates, c.block.gradients,
                         input);
@@ -82,7 +99,7 @@ Passes narrowed_gates(const BlockContext& c, double values) {
 
 Passes activation(const BlockContext& c, double values) {
   if (!c.block.feed_forward.gated) return stream(c, values, kPlainForward, kPlainBackward);
-  Passes time = stream(c, values, kGatedForward, kGatedBackward);
+  Passes time = c.eager ? operators(c, values, kEagerGated) : stream(c, values, kGatedForward, kGatedBackward);
   if (c.local.kept_gate < c.local.element) time += narrowed_gates(c, values);
   return time;
 }
@@ -165,13 +182,13 @@ Projection query_key_value(const BlockContext& c) {
   Passes up;
   if (a.q_lora_rank > 0) {
     out.all += normed_linear(c, c.local.rows, c.local.hidden, a.q_lora_rank);
-    out.all += stream(c, c.local.rows * a.q_lora_rank, kNormForward, kNormBackward);
+    out.all += norm(c, c.local.rows * a.q_lora_rank);
     up += normed_linear(c, tokens, a.q_lora_rank, core.heads * core.qk_dim);
   } else {
     up += normed_linear(c, tokens, c.local.hidden, core.heads * core.qk_dim);
   }
   out.all += normed_linear(c, c.local.rows, c.local.hidden, a.kv_lora_rank + a.qk_rope_head_dim);
-  out.all += stream(c, c.local.rows * a.kv_lora_rank, kNormForward, kNormBackward);
+  out.all += norm(c, c.local.rows * a.kv_lora_rank);
   up += normed_linear(c, tokens, a.kv_lora_rank, core.heads * (a.qk_nope_head_dim + core.v_dim));
   out.all += up;
   out.up_forward = up.forward;
@@ -181,7 +198,7 @@ Projection query_key_value(const BlockContext& c) {
 /// An adapter beside a matrix: its two products, both trained; then it is scaled and added, and backward two gradients
 /// of the input are, by kernels of their own (LoRALinear of Megatron-Bridge, src/megatron/bridge/peft/lora_layers.py;
 /// PEFT's layers do the same).
-Passes adapter(const BlockContext& c, const LocalMatrix& beside) {
+Passes fused_adapter(const BlockContext& c, const LocalMatrix& beside) {
   const auto rank = static_cast<double>(c.block.adapters.rank);
   const double rows = c.local.tokens;
   const auto product = [&](double in, double out) {
@@ -192,6 +209,34 @@ Passes adapter(const BlockContext& c, const LocalMatrix& beside) {
   time += stream(c, rows * beside.out, kScale, kScale);
   time += stream(c, rows, kResidualForward * beside.out, kResidualBackward * beside.in);
   return time;
+}
+
+// An adapter in fp32, of its input and of its output. Forward: x in fp32; scaled, added to what is of 16 bits, back.
+// Backward: d in fp32, scaled; dx back, added.
+constexpr Operators kEagerAdapterInput{{0, 3, 1}, {3, 3, 1}};
+constexpr Operators kEagerAdapterOutput{{4, 5 + 3, 2}, {4, 3, 1}};
+
+/// PEFT's, whose weights are in fp32 beside matrices of 16 bits (autocast_adapter_dtype): products as well. Those that
+/// give something as narrow as the rank, one forward and three backward, compute 32 columns of it, as kernels of cuBLAS
+/// without matrix units do (sgemm_32x32 and wider); the others give or read something wide alone.
+Passes eager_adapter(const BlockContext& c, const LocalMatrix& beside) {
+  constexpr double kWideElement = 4;
+  constexpr double kLeastColumns = 32;
+  const auto rank = static_cast<double>(c.block.adapters.rank);
+  const auto product = [&](double width, double columns) {
+    const double values = c.local.tokens * width;
+    return std::max(2 * values * columns / c.rates.single, kWideElement * values / c.rates.memory) + c.rates.launch;
+  };
+  const double padded = std::max(rank, kLeastColumns);
+  Passes time{product(beside.in, padded) + product(beside.out, rank),
+              product(beside.in, padded) + product(beside.in, rank) + 2 * product(beside.out, padded), 2, 4};
+  time += operators(c, c.local.tokens * beside.in, kEagerAdapterInput);
+  time += operators(c, c.local.tokens * beside.out, kEagerAdapterOutput);
+  return time;
+}
+
+Passes adapter(const BlockContext& c, const LocalMatrix& beside) {
+  return c.eager ? eager_adapter(c, beside) : fused_adapter(c, beside);
 }
 
 /// Local matrices with an adapter each. Where kernels are fused, so are the matrices of queries, keys and values, and
@@ -207,7 +252,7 @@ std::vector<LocalMatrix> adapted(const BlockContext& c, bool of_attention) {
     } else {
       all.push_back(local);
     }
-    joins = c.fused_kernels && !matrix.splits_input();
+    joins = c.fused_kernels && !c.eager && !matrix.splits_input();
   }
   return all;
 }
@@ -246,6 +291,11 @@ Passes reordered(const BlockContext& c) {
   return time;
 }
 
+Passes rotary(const BlockContext& c, double values) {
+  if (is_gpt_oss(c.block.feed_forward)) return operators(c, values, kScaledRotary);
+  return c.eager ? operators(c, values, kEagerRotary) : stream(c, values, kRotaryForward, kRotaryBackward);
+}
+
 MixerTime add_attention(const BlockContext& c, Passes& compute) {
   const model::Attention& attention = c.block.attention;
   const AttentionCore& core = c.local.core;
@@ -253,9 +303,8 @@ MixerTime add_attention(const BlockContext& c, Passes& compute) {
   const Passes attend = attention_core(c);
   compute += projection.all;
   const double query_key = c.local.tokens * (core.heads + core.kv_heads) * core.qk_dim;
-  compute += is_gpt_oss(c.block.feed_forward) ? operators(c, query_key, kScaledRotary)
-                                              : stream(c, query_key, kRotaryForward, kRotaryBackward);
-  if (attention.qk_norm) compute += stream(c, query_key, kNormForward, kNormBackward);
+  compute += rotary(c, query_key);
+  if (attention.qk_norm) compute += norm(c, query_key);
   const Passes copies = reordered(c);
   compute += copies;
   compute += attend;
@@ -343,7 +392,7 @@ Passes experts(const BlockContext& c, const Passes& router) {
 Passes residual_stream(const BlockContext& c) {
   const double row = c.local.rows * c.local.hidden;
   Passes time;
-  for (int i = 0; i < c.block.norms; ++i) time += stream(c, row, kNormForward, kNormBackward);
+  for (int i = 0; i < c.block.norms; ++i) time += norm(c, row);
   const int additions = c.block.parallel_attention ? 1 : c.local.parts;
   for (int i = 0; i < additions; ++i) time += stream(c, row, kResidualForward, kResidualBackward);
   return time;

@@ -40,11 +40,14 @@ struct BlockContext {
   double gradient;                          ///< bytes of a main gradient that products add to; 0: they add to none
   bool fused;
   bool fused_kernels;
+  bool eager;        ///< model::Job::eager_operators
   bool wide_routes;  ///< weights of routes are in fp32
   model::ContextExchange context;
 };
 
 [[nodiscard]] Passes stream(const BlockContext& c, double values, double forward, double backward);
+/// Of so many values.
+[[nodiscard]] Passes norm(const BlockContext& c, double values);
 [[nodiscard]] Passes linear(const BlockContext& c, double rows, double in, double out, double count = 1,
                             InputFrom input = InputFrom::kOther);
 
@@ -72,6 +75,8 @@ struct MixerTime {
 /// The router's, permutation, the experts' grouped products (Gale et al., MegaBlocks, arXiv 2211.15841),
 /// un-permutation.
 [[nodiscard]] Passes experts(const BlockContext& c, const Passes& router);
+/// Around the exchanges of a region of sequence parallelism: what is gathered, and what is scattered.
+[[nodiscard]] Passes exchange_copies(const BlockContext& c);
 /// Norms and residual additions.
 [[nodiscard]] Passes residual_stream(const BlockContext& c);
 /// The host reads how many tokens each expert got and issues its products; the device has nothing to do meanwhile.

@@ -7,7 +7,7 @@ namespace {
 
 double norms_again(const BlockContext& c) {
   const double norms = c.block.parallel_attention && c.block.norms == 1 ? 1 : c.local.parts;
-  return norms * stream(c, c.local.rows * c.local.hidden, kNormForward, 0).forward;
+  return norms * norm(c, c.local.rows * c.local.hidden).forward;
 }
 
 /// With the output projection where it is run again beside the core.
@@ -32,14 +32,36 @@ double experts_again(const BlockContext& c, const Passes& routed, const ExpertEx
 
 }  // namespace
 
-double unread_seconds(const BlockContext& c, const model::Job& job) {
-  const cluster::ExecutionMethods& methods = c.exchanges.shape.methods;
-  if (!methods.early_stop || c.block.feed_forward.is_moe() || c.local.dense <= 0) return 0;
-  const double product = linear(c, c.local.tokens, c.local.dense, c.local.hidden).forward;
+namespace {
+
+/// A product that gives what leaves the block, of so many values for a token, with its exchange.
+double last_product(const BlockContext& c, double inner, const model::Job& job) {
+  if (inner <= 0) return 0;
+  const double product = linear(c, c.local.tokens, inner, c.local.hidden).forward;
   if (job.overlap_tp) return product;
   const double bytes = c.local.element * c.local.tokens * c.local.hidden;
   const Collective last = c.degrees.sequence_parallel ? Collective::kReduceScatter : Collective::kAllReduce;
   return product + c.exchanges.seconds(last, bytes, c.exchanges.groups.tensor);
+}
+
+/// What the mixer's output projection reads, for a token.
+double mixed_width(const BlockContext& c) {
+  return c.local.recurrence ? c.local.recurrence->inner : c.local.core.heads * c.local.core.v_dim;
+}
+
+/// The experts' second products, since tokens are weighed before them, and the way back: half of what is exchanged.
+double last_of_experts(const BlockContext& c, double routes, const model::Job& job) {
+  const LocalBlock& l = c.local;
+  const double products = linear(c, l.expert_rows / l.experts, l.expert_width, l.expert_input, l.experts).forward;
+  return products + routes / 2 + last_product(c, l.shared, job);
+}
+
+}  // namespace
+
+double unread_seconds(const BlockContext& c, double routes, const model::Job& job) {
+  if (!c.exchanges.shape.methods.early_stop) return 0;
+  if (c.block.feed_forward.is_moe()) return last_of_experts(c, routes, job);
+  return last_product(c, c.local.dense > 0 ? c.local.dense : mixed_width(c), job);
 }
 
 double selective_seconds(const BlockContext& c, const MixerTime& mixer, const Passes& routed,
@@ -51,7 +73,7 @@ double selective_seconds(const BlockContext& c, const MixerTime& mixer, const Pa
   if (again.has(RecomputeModule::kCoreAttention)) seconds += attention_again(c, mixer);
   if (again.has(RecomputeModule::kLatentUp)) seconds += mixer.latent_up;
   if (again.has(RecomputeModule::kFeedForward)) {
-    seconds += std::max(0.0, dense_again(c, c.local.dense, job) - unread_seconds(c, job));
+    seconds += std::max(0.0, dense_again(c, c.local.dense, job) - unread_seconds(c, 0, job));
   }
   if (again.has(RecomputeModule::kExperts)) return seconds + experts_again(c, routed, exchange, job);
   if (again.has(RecomputeModule::kExpertActivation)) seconds += expert_activation(c).forward;

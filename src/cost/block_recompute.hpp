@@ -5,9 +5,10 @@
 
 namespace tangram::cost {
 
-/// Forward, of a dense feed-forward what no backward pass reads: its last product, and its exchange where that is
-/// waited for. What experts give is read, for the gradients of their weights in the sum.
-[[nodiscard]] double unread_seconds(const BlockContext& c, const model::Job& job);
+/// Forward, what comes last in a block and no backward pass reads: its last product, and its exchange where that is
+/// waited for; of experts the second product and the way back, half of `routes` exposed seconds of exchanges, since
+/// tokens are weighed before it (torchtitan's score_before_experts, weighted activations of others).
+[[nodiscard]] double unread_seconds(const BlockContext& c, double routes, const model::Job& job);
 
 /// Seconds of what is run again. `routed`, `exchange`: of a layer of experts; nothing of others.
 [[nodiscard]] double selective_seconds(const BlockContext& c, const MixerTime& mixer, const Passes& routed,

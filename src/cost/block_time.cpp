@@ -140,6 +140,7 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
                        added_gradient(job),
                        job.flash_attention,
                        job.fused_kernels,
+                       job.eager_operators,
                        job.expert_dispatch != model::ExpertDispatch::kAllToAll,
                        job.context_exchange};
   BlockTime time;
@@ -156,8 +157,10 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   const Passes tensor = tensor_exchange(c);
   const ExpertExchange experts_exchange = moe ? expert_exchange(c, job) : ExpertExchange{};
   const bool feeds_apart = columns > 0 && !block.parallel_attention;
-  if (block.mixes()) parts.mixing += issued_of(tensor);
-  if (feeds_apart) parts.feeding += issued_of(tensor);
+  for (const Passes& around : {issued_of(tensor), exchange_copies(c)}) {
+    if (block.mixes()) parts.mixing += around;
+    if (feeds_apart) parts.feeding += around;
+  }
   Passes device = streams;
   for (const Passes& part : {parts.mixing, parts.feeding, routed}) device += part;
   device += {0, 0, experts_exchange.issued, experts_exchange.issued};
@@ -174,12 +177,12 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   const Passes again = added(issued, {0, selective, kStateCalls, recompute_calls(c, job)}, c, job);
   time.states = again.forward;
   time.selective_compute = again.backward;
-  time.unread = unread_seconds(c, job);
   time.overlapped = hidden_ring;
   time.tensor = {regions * tensor.forward + experts_exchange.tensor,
                  regions * tensor.backward + experts_exchange.tensor};
   if (job.overlap_tp && degrees.sequence_parallel && shape.methods.overlapped) hide_tensor_exchange(time, degrees.tp);
   const Passes routes = expose_routes(time, experts_exchange.routes, job);
+  time.unread = unread_seconds(c, routes.forward, job);
   time.communication = {time.tensor.forward + routes.forward + travel.forward - hidden_ring.forward,
                         time.tensor.backward + routes.backward + travel.backward - hidden_ring.backward};
   if (!job.offload_modules.empty()) {

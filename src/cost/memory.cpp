@@ -23,6 +23,8 @@ struct Kept {
 using model::RecomputeModule;
 using model::RecomputeModules;
 
+constexpr double kWideBytes = 4;
+
 double gate_factor(const model::FeedForward& feed_forward) { return feed_forward.gated ? 3 : 2; }
 
 /// Bytes that backward keeps of a value for the layer that reads it: for its weight gradient, or for its adapter's.
@@ -51,8 +53,9 @@ KeptInputs inputs_of_adapters(const model::BlockType& block, const LocalBlock& l
   return inputs;
 }
 
-KeptInputs kept_inputs(const model::BlockType& block, const LocalBlock& local) {
-  if (!block.gradients.weights) return inputs_of_adapters(block, local);
+/// Adapters in a framework's operators keep copies of their own (adapter_tensors).
+KeptInputs kept_inputs(const model::BlockType& block, const LocalBlock& local, bool eager) {
+  if (!block.gradients.weights) return eager ? KeptInputs{} : inputs_of_adapters(block, local);
   const double one = local.kept_input;
   return {one, one, local.element, one, local.kept_twice, one, one, local.kept_expert_input};
 }
@@ -67,9 +70,16 @@ double shared_input(const model::BlockType& block, const KeptInputs& keeps) {
   return block.feed_forward.shared_hidden > 0 ? keeps.feed_forward : 0;
 }
 
+/// Of a value that a norm reads. RMSNorm in a framework's operators keeps it in fp32, and what it is scaled to for the
+/// gradient of its weights.
+double norm_bytes(const model::BlockType& block, const LocalBlock& local, bool eager) {
+  if (!eager || block.norm_bias) return local.element;
+  return kWideBytes + (block.gradients.weights ? local.element : 0);
+}
+
 /// Norm inputs, linear inputs and dropout masks: everything of width `hidden` between the tensor-parallel regions.
 Kept residual_stream(const model::BlockType& block, const LocalBlock& local, const KeptInputs& keeps,
-                     const RecomputeModules& again, const cluster::ExecutionMethods& methods) {
+                     const RecomputeModules& again, const cluster::ExecutionMethods& methods, bool eager) {
   const double row = local.rows * local.hidden;
   // Attention and feed-forward on one input: one norm input; and with a single norm, one linear input.
   const double norm_inputs = block.parallel_attention ? std::max(1, block.norms - 1) : block.norms;
@@ -79,7 +89,7 @@ Kept residual_stream(const model::BlockType& block, const LocalBlock& local, con
   const bool one = block.parallel_attention && block.norms == 1;
   const double inputs = row * (one ? std::max(mixer, feed_forward) : mixer + feed_forward);
   Kept kept;
-  kept.all = local.element * row * norm_inputs + inputs;
+  kept.all = norm_bytes(block, local, eager) * row * norm_inputs + inputs;
   if (local.dropout) kept.all += local.parts * row;
   if (again.has(RecomputeModule::kNorms)) kept.dropped = inputs;
   if (methods.output_again && again.has(RecomputeModule::kCoreAttention) && norm_inputs > 1) {
@@ -155,7 +165,9 @@ Kept expert_tensors(const model::FeedForward& feed_forward, const LocalBlock& lo
 
 Kept feed_forward_tensors(const model::FeedForward& feed_forward, const LocalBlock& local, const KeptInputs& keeps,
                           const model::Job& job, const RecomputeModules& again) {
-  const double column = local.tokens * column_bytes(feed_forward, local, keeps.activated);
+  double column = local.tokens * column_bytes(feed_forward, local, keeps.activated);
+  // Between the two operators of a gate.
+  if (job.eager_operators && feed_forward.gated) column += local.tokens * local.element;
   Kept kept{column * (local.dense + local.shared), 0};
   if (again.has(RecomputeModule::kSharedExperts)) kept.dropped = column * local.shared;
   if (feed_forward.is_moe()) kept += expert_tensors(feed_forward, local, keeps, job.fused_kernels, again);
@@ -163,10 +175,16 @@ Kept feed_forward_tensors(const model::FeedForward& feed_forward, const LocalBlo
   return kept;
 }
 
-/// Between the two products of each adapter.
-Kept adapter_tensors(const model::BlockType& block, const LocalBlock& local) {
-  const auto adapters = static_cast<double>(model::adapted_matrices(block).size());
-  return {local.element * local.tokens * adapters * static_cast<double>(block.adapters.rank), 0};
+/// Between the two products of each adapter. Those in a framework's operators are in fp32, and each turns its input to
+/// it for itself (PEFT's autocast_adapter_dtype, and _cast_input_dtype of its layers).
+Kept adapter_tensors(const model::BlockType& block, const LocalBlock& local, const Degrees& degrees, bool eager) {
+  Kept kept;
+  for (const model::AdaptableMatrix& matrix : model::adapted_matrices(block)) {
+    const auto rank = static_cast<double>(block.adapters.rank);
+    const double own = eager ? kWideBytes * (local_matrix(block, matrix, degrees).in + rank) : local.element * rank;
+    kept.all += local.tokens * own;
+  }
+  return kept;
 }
 
 /// Inputs of the job's offload_modules; dropped: what selective recompute works out again instead.
@@ -268,11 +286,11 @@ ActivationBytes block_activation(const model::BlockType& block, const model::Job
   const LocalBlock local = local_block(block, job, degrees, samples_per_replica, format);
   const bool fused = job.flash_attention;
   const RecomputeModules again = model::recomputed_modules(block, job);
-  const KeptInputs keeps = kept_inputs(block, local);
-  Kept kept = residual_stream(block, local, keeps, again, methods);
+  const KeptInputs keeps = kept_inputs(block, local, job.eager_operators);
+  Kept kept = residual_stream(block, local, keeps, again, methods, job.eager_operators);
   kept += mixer_tensors(block, local, keeps, fused, again, methods);
   kept += feed_forward_tensors(block.feed_forward, local, keeps, job, again);
-  kept += adapter_tensors(block, local);
+  kept += adapter_tensors(block, local, degrees, job.eager_operators);
   const Kept offloaded = block.gradients.any() ? offloaded_inputs(block, job, local, keeps, again) : Kept{};
   ActivationBytes bytes;
   bytes.offloaded = offloaded.all;

@@ -68,7 +68,7 @@ struct Sharing {
 /// Sums over units of one ZeRO stage, in doubles until everything is in.
 struct Sums {
   double forward = 0;
-  double exposed = 0;     ///< gathers and scatters of backward
+  double busy = 0;        ///< of backward, with gathers and scatters
   double parameters = 0;  ///< on one GPU before ZeRO
   Sharing trained;
   Sharing gathered;   ///< bytes of trained parameters that ZeRO-1 and 2 gather
@@ -80,7 +80,7 @@ struct Sums {
 
   void add(const UnitCost& unit, double count, int zero) {
     forward += count * (zero >= 3 ? unit.forward + unit.zero3_gather : unit.forward);
-    exposed += count * (backward_of(unit, zero) - unit.backward);
+    busy += count * (zero >= 3 ? unit.zero3_busy : unit.zero2_busy);
     parameters += count * (unit.shared_parameters + unit.expert_parameters);
     trained.shared += count * unit.trained_shared;
     trained.expert += count * unit.trained_expert;
@@ -283,7 +283,8 @@ double collective_of(Collective kind, const Sharing& bytes, const Groups& groups
 double reduced_seconds(int zero, const Sharing& parameters, const Buckets& buckets, const UnitCosts& units) {
   const Sharing bytes = parameters * static_cast<double>(units.gradient_bytes);
   if (zero == 0) return collective_of(Collective::kAllReduce, bytes, all_replicas(units.groups), units, buckets);
-  if (zero == 1) return collective_of(Collective::kReduceScatter, bytes, of_shards(units.groups), units, buckets);
+  if (zero == 1 || (zero == 3 && units.shape.methods.reduced_once))
+    return collective_of(Collective::kReduceScatter, bytes, of_shards(units.groups), units, buckets);
   return 0;
 }
 
@@ -312,7 +313,7 @@ double gradient_sync_seconds(const SumsByZero& sums, const UnitCosts& units) {
   }
   const double among = copies_sync_seconds(sharded, buckets_of(sums, sharded, units), units);
   const bool waits = inside > 0 || (among > 0 && !are_inside_members(units.groups));
-  return inside + among + (waits ? kSyncHidden * (sums[2].exposed + sums[3].exposed) : 0);
+  return inside + among + (waits ? kSyncHidden * (sums[2].busy + sums[3].busy) : 0);
 }
 
 /// The embedding's gradient, which no backward pass is left to hide. Of a pipeline's first stage it is part of what
@@ -385,7 +386,8 @@ double parameter_bytes(const SumsByZero& sums, const UnitCosts& units) {
 
 HeldState held_state(const SumsByZero& sums, const UnitCosts& units) {
   const auto gradient = static_cast<double>(units.gradient_bytes);
-  return {parameter_bytes(sums, units), held(sums, &Sums::trained, 2, units.groups, gradient, gradient),
+  const int sharded_from = units.shape.methods.reduced_once ? 4 : 2;
+  return {parameter_bytes(sums, units), held(sums, &Sums::trained, sharded_from, units.groups, gradient, gradient),
           held(sums, &Sums::trained, 1, units.groups, units.optimizer_bytes, units.optimizer_bytes)};
 }
 

@@ -103,27 +103,32 @@ double waited_share(const UnitCost& unit, const UnitCosts& units) {
   return barrier < bytes ? barrier / bytes : 1;
 }
 
+/// Gathers and scatters run beside the unit's own compute, since the next unit's are gathered ahead; of what runs
+/// side by side kOverlapLoss stays exposed. What already hides context parallelism's ring hides nothing else.
 void set_zero(UnitCost& unit, const BlockTime& time, const model::Job& job, const UnitCosts& units) {
+  const cluster::ExecutionMethods& methods = units.shape.methods;
   double gather = sharded_collective(Collective::kAllGather, all_of(unit), units.parameter_bytes, units);
   double scatter = 0;
   if (is_trained(unit)) {
     scatter = sharded_collective(Collective::kReduceScatter, trained_of(unit), units.gradient_bytes, units);
   }
-  if (!units.shape.methods.gathered_once) {
+  if (!methods.gathered_once) {
     const DeviceRates rates = device_rates(units.shape.device, job);
     gather += pass_seconds(all_of(unit), kGatherCopies * units.parameter_bytes, rates);
     if (is_trained(unit)) scatter += pass_seconds(trained_of(unit), kScatterCopies * units.gradient_bytes, rates);
   }
-  const double share = units.shape.methods.overlapped ? 1 : 0;
+  const double share = methods.overlapped ? 1 : 0;
   const double forward = share * (time.compute.forward + time.bus.forward - time.overlapped.forward);
   const double backward = share * (time.compute.backward + time.bus.backward - time.overlapped.backward);
-  const double exposure = units.shape.methods.scheduled ? kOverlapLoss : kShardedExposure;
   const double waited = gather * waited_share(unit, units);
-  unit.zero3_gather = waited + seconds_beside(gather - waited, forward, exposure);
+  unit.zero3_gather = waited + seconds_beside(gather - waited, forward);
   if (unit.backward <= 0) return;  // nothing is gathered for it again
-  unit.zero3_backward = waited + seconds_beside(gather - waited + scatter, backward, exposure);
-  if (!units.shape.methods.gathered_once) unit.zero3_recompute = unit.zero3_gather;
-  unit.zero2_scatter = seconds_beside(scatter, backward, exposure);
+  const double again = gather - waited + (methods.reduced_once ? 0 : scatter);
+  unit.zero3_backward = waited + seconds_beside(again, methods.gathers_between ? 0 : backward);
+  unit.zero3_busy = waited + (1 + kOverlapLoss) * again;
+  if (!methods.gathered_once) unit.zero3_recompute = unit.zero3_gather;
+  unit.zero2_scatter = seconds_beside(scatter, backward);
+  unit.zero2_busy = (1 + kOverlapLoss) * scatter;
 }
 
 /// Gradients that kernels of their own add to the main ones: converted to wider ones (read, written wide), as

@@ -321,6 +321,7 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   job.attention_kernel = io::read_named(reader, "attention_kernel", AttentionKernel::kDefault, AttentionKernel::kFlash2,
                                         AttentionKernel::kNative);
   job.fused_kernels = reader.boolean_or("fused_kernels", job.fused_kernels);
+  job.eager_operators = reader.boolean_or("eager_operators", job.eager_operators);
   job.in_place_loss = reader.boolean_or("in_place_loss", job.in_place_loss);
   job.fused_loss =
       io::read_named(reader, "fused_loss", FusedLoss::kNone, FusedLoss::kNative, FusedLoss::kTransformerEngine);

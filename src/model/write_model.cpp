@@ -251,6 +251,7 @@ ordered_json training_json(const Job& job) {
   out["flash_attention"] = job.flash_attention;
   if (job.attention_kernel != AttentionKernel::kDefault) out["attention_kernel"] = to_string(job.attention_kernel);
   if (job.fused_kernels) out["fused_kernels"] = true;
+  if (job.eager_operators) out["eager_operators"] = true;
   if (job.in_place_loss) out["in_place_loss"] = true;
   if (job.fused_loss != FusedLoss::kNone) out["fused_loss"] = to_string(job.fused_loss);
   if (!job.cuda_graphs.empty()) out["cuda_graphs"] = graphs_json(job.cuda_graphs);

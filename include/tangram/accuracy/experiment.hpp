@@ -33,7 +33,11 @@
 //               without it (github.com/deepspeedai/DeepSpeed/pull/1453): it waits for the device before each gather, so
 //               that nothing runs beside, and lets parameters go after each pass, a recomputed one included
 //               (deepspeed/runtime/zero/partition_parameters.py and stage3.py of its time)
-//   sync        reduced beside backward on Hopper and later; after it in the software of earlier machines
+//   operators   where a trainer is made of PyTorch's own parts (FSDP, torchtitan, AutoModel) or the model is Hugging
+//               Face's: RMSNorm, rotary positions and gates a kernel each, unless compiled (variant) or said to be
+//               fused; and copies around exchanges of sequence parallelism
+//   sync        reduced beside backward on Hopper and later, and under FSDP; after it in the software of earlier
+//               machines; by FSDP with the last microbatch alone as printed (no_sync)
 //   gradients   of microbatches are added up by the weight-gradient products on Hopper and later, under FSDP and with
 //               sequence parallelism (Megatron-LM got both in 2022), by kernels of their own in the software of earlier
 //               machines; DeepSpeed's bf16 optimizer (runtime/bf16_optimizer.py), which adds up in fp32, keeps the
@@ -52,9 +56,9 @@
 //               others' norms; "full 24/52 layers" that part of the blocks; modules as Megatron-Core calls them, with
 //               no names the core of attention; "out_proj", which only a compiler's policies recompute, attention's
 //               output projection; of operators the four of the attention core first, then whole blocks.
-//               Under XLA and torchtitan what backward does not read is left out (torch.utils.checkpoint without
+//               Under XLA and PyTorch's FSDP what backward does not read is left out (torch.utils.checkpoint without
 //               re-entrance stops early)
-//   compiled     XLA schedules the exchanges of MaxText and PaxML: ZeRO's lose what kernels beside them lose, no more
+//   prefetch    ZeRO-3 gathers beside compute, but in MosaicML's trainer, which asks for BACKWARD_POST: between passes
 //   offload     inputs of modules as printed (Megatron-Core's offload_modules), or activations of so many layers, of
 //               one stage (its cpu_offloading_num_layers has no pipelines): they travel beside passes, and those of one
 //               layer are on their way

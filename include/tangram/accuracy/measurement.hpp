@@ -163,6 +163,7 @@ struct Measurement {
   std::optional<int> zero;
   std::optional<int> sharding_group;   ///< FSDP: ranks of dp that it shards over
   double gather_barrier = 0;           ///< bytes, as ExecutionMethods has them
+  bool no_sync = false;                ///< FSDP: gradients are reduced with the last microbatch alone
   std::string recompute;               ///< as published; "": not printed
   std::vector<int> recomputed_layers;  ///< of the language model, from 0, those recomputed in full; empty: not printed
   std::vector<std::string> recompute_modules;

@@ -78,13 +78,21 @@ struct ExecutionMethods {
   bool hierarchical = true;   ///< collectives over several members run inside them first
   bool overlapped = true;     ///< exchanges run beside compute where nothing waits for them
   bool gathered_once = true;  ///< ZeRO-3 gathers in place, once for a recomputed pass and the backward pass after it
-  /// A compiler that sees the whole step puts ZeRO's exchanges beside compute, and keeps nothing that it recomputes.
+  /// A compiler that sees the whole step keeps nothing that it recomputes, and casts and reduces tensor by tensor.
   bool scheduled = false;
   bool early_stop = false;    ///< recompute leaves out what backward does not read
   bool output_again = false;  ///< what recomputes the core of attention runs its output projection again, too
   /// Bytes that ZeRO-3 gathers at once as a unit's pass begins, which waits for them, as nothing is gathered ahead: in
   /// XLA what it combines where loops are not unrolled (openxla.org/xla/gpu_optimization_levels). 0: all is ahead.
   double gather_barrier = 0;
+  /// ZeRO-3 gathers a unit's parameters between two units' backward passes, behind the exchange of gradients, not
+  /// beside compute: PyTorch's BackwardPrefetch.BACKWARD_POST.
+  bool gathers_between = false;
+  /// What sequence parallelism gathers and scatters is copied between the order of ranks and that of positions:
+  /// PyTorch's functional collectives along another dimension than the first
+  /// (torch.distributed._functional_collectives).
+  bool copied_exchanges = false;
+  bool reduced_once = false;  ///< ZeRO-3 adds whole gradients up until the last microbatch: PyTorch's no_sync
   bool operator==(const ExecutionMethods&) const = default;
 };
 

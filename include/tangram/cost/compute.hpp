@@ -37,6 +37,7 @@ namespace tangram::cost {
 struct DeviceRates {
   double matrix = 0;     ///< FLOP/s of a large matrix product of a linear layer
   double attention = 0;  ///< the same inside attention and the head, in 16 bits under fp8 and fp4 (Transformer Engine)
+  double single = 0;     ///< FLOP/s of products in fp32, adapters of PEFT's
   double fused_forward = 0;            ///< FLOP/s of fused attention
   double fused_backward = 0;           ///< the same of its backward pass
   double forward_extra_keys = 0;       ///< keys that fused attention computes beyond those that a query sees

@@ -19,12 +19,6 @@
 
 namespace tangram::cost {
 
-/// Of ZeRO's gathers and scatters beside compute this share stays exposed: prefetching reaches one unit ahead, kernels
-/// of both share the device. Fitted with the A100's rates to the FSDP rows of llm-foundry (scripts/calibrate); where
-/// they outlast the compute, what sticks out is exposed as well. What already hides context parallelism's ring hides
-/// nothing else. Under a compiler's schedule (ExecutionMethods::scheduled) kOverlapLoss stays exposed.
-inline constexpr double kShardedExposure = 0.80;
-
 /// One block (or the embedding, or the head) at given degrees and samples; per microbatch and GPU.
 struct UnitCost {
   double forward = 0;              ///< seconds, with its tp, cp, ep communication
@@ -35,6 +29,8 @@ struct UnitCost {
   double zero3_backward = 0;   ///< ZeRO-3: exposed seconds of gathering again and reducing gradients, to backward
   double zero3_recompute = 0;  ///< ZeRO-3: exposed seconds of gathering for full recompute alone, added to it
   double zero2_scatter = 0;    ///< ZeRO-2: exposed seconds of reducing gradients each microbatch, to backward
+  double zero3_busy = 0;       ///< ZeRO-3: seconds of backward in which its exchanges have the links
+  double zero2_busy = 0;       ///< ZeRO-2: the same
   double alone = 0;            ///< once an iteration: what experts exchange in the first forward and the last backward
                                ///< pass, which have no passes of another microbatch beside them
   double shared_parameters = 0;   ///< held on this GPU before ZeRO, sharded over dp_shard x cp by ZeRO; quantized ones
@@ -157,9 +153,10 @@ struct StageCost {
 /// Where units differ in their ZeRO stage:
 ///   transient gathers run ahead while any unit is at work: the largest working set, and beside it the largest of
 ///             ZeRO's buffers
-///   sync      of the units with ZeRO-0 and 1; while the others gather and scatter, the links are taken and hide
-///             nothing: kSyncHidden of that exposed time is added, which is what hiding would take off. Not for
-///             an all-reduce among groups alone that are each inside a member: it has links of its own
+///   sync      of the units with ZeRO-0 and 1; while the others gather and scatter, beside their backward pass or
+///             exposed, the links are taken and hide nothing: kSyncHidden of that time is added, which is what hiding
+///             would take off. Not for an all-reduce among groups alone that are each inside a member: it has links
+///             of its own
 /// zero > 0 is meaningful only when there is something to shard over. The gradient all-reduce between the two ends of a
 /// tied embedding is not in here: it crosses stages.
 [[nodiscard]] StageCost stage_cost(const UnitCosts& units, const model::SliceSignature& slice,

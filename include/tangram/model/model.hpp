@@ -252,6 +252,9 @@ struct Job {
   AttentionKernel attention_kernel = AttentionKernel::kDefault;  ///< with flash_attention
   bool fused_kernels =
       false;  ///< operators that move memory run as kernels written for them; see cluster::FusedKernels
+  /// Norms without a bias (RMSNorm), rotary embeddings and gates are written in a framework's operators, a kernel each,
+  /// in fp32 where they ask for it, as in models of Hugging Face and of PyTorch without torch.compile.
+  bool eager_operators = false;
   bool in_place_loss = false;  ///< one copy of the logits in fp32 becomes softmax and gradient, as Megatron-LM's does
   FusedLoss fused_loss = FusedLoss::kNone;
   CudaGraphs cuda_graphs;

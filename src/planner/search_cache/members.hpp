@@ -190,11 +190,11 @@ auto members(S& s) {
 template <Of<model::Job> S>
 auto members(S& s) {
   auto& [sequence, batch, precision, recipe, narrow_parameters, transpose_cache, narrow_inputs, narrow_gates,
-         wide_experts, wide_layers, parameter, gradient, flash, kernel, fused_kernels, in_place_loss, fused_loss,
+         wide_experts, wide_layers, parameter, gradient, flash, kernel, fused_kernels, eager, in_place_loss, fused_loss,
          graphs, grouped_gemm, dispatch, context, overlap_experts, imbalance, dropout, gather, bucket, overlap, fused,
          blocking, modules, offloaded, packing, optimizer, loss, allow, microbatch, group, free] = s;
   return std::tie(sequence, batch, precision, recipe, narrow_parameters, transpose_cache, narrow_inputs, narrow_gates,
-                  wide_experts, wide_layers, parameter, gradient, flash, kernel, fused_kernels, in_place_loss,
+                  wide_experts, wide_layers, parameter, gradient, flash, kernel, fused_kernels, eager, in_place_loss,
                   fused_loss, graphs, grouped_gemm, dispatch, context, overlap_experts, imbalance, dropout, gather,
                   bucket, overlap, fused, blocking, modules, offloaded, packing, optimizer, loss, allow, microbatch,
                   group, free);

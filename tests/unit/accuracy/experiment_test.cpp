@@ -342,6 +342,26 @@ TEST_CASE("what software did without stays away, and can be taken away") {
   CHECK(fixtures::expressed(m).stages.front().parts.front().shape.methods == cluster::ExecutionMethods{});
 }
 
+TEST_CASE("Composer gathers between backward passes, and gradients may be reduced once") {
+  Measurement m = fixtures::complete();
+  const auto methods = [&] { return fixtures::expressed(m).stages.front().parts.front().shape.methods; };
+  CHECK_FALSE(methods().gathers_between);
+  CHECK_FALSE(methods().reduced_once);
+  m.source = "MosaicML llm-foundry MPT training benchmarks";
+  m.no_sync = true;
+  CHECK(methods().gathers_between);
+  CHECK(methods().reduced_once);
+}
+
+TEST_CASE("gradients are reduced beside backward on Hopper and later, and under FSDP") {
+  Measurement m = fixtures::complete();
+  m.gpus.front().type = "A100-80GB-SXM";
+  m.precision = "bf16";
+  CHECK_FALSE(fixtures::expressed(m).overlaps_sync);
+  m.zero = 3;
+  CHECK(fixtures::expressed(m).overlaps_sync);
+}
+
 TEST_CASE("trainers that are compiled as a whole schedule exchanges, and stop recompute early, as torchtitan does") {
   Measurement m = fixtures::complete();
   const auto methods = [&] { return fixtures::expressed(m).stages.front().parts.front().shape.methods; };
@@ -351,9 +371,12 @@ TEST_CASE("trainers that are compiled as a whole schedule exchanges, and stop re
   CHECK(methods().gather_barrier == 0);
   m.gather_barrier = 512e6;
   CHECK(methods().gather_barrier == 512e6);
-  m.framework = "torchtitan";
-  CHECK_FALSE(methods().scheduled);
-  CHECK(methods().early_stop);
+  for (const char* trainer : {"torchtitan", "somebody's (PyTorch FSDP2)", "fms-fsdp", "AutoModel"}) {
+    m.framework = trainer;
+    CHECK_FALSE(methods().scheduled);
+    CHECK(methods().early_stop);
+    CHECK(methods().copied_exchanges);
+  }
   m.framework = "Megatron-LM";
   CHECK_FALSE(methods().early_stop);
 }

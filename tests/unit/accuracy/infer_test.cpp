@@ -309,6 +309,29 @@ TEST_CASE("experts are one kernel where the software says so") {
   CHECK(grouped());
 }
 
+TEST_CASE("models in PyTorch's operators are eager unless they are compiled or say so") {
+  Measurement m = fixtures::complete();
+  const auto job = [&] { return find_model(m, device("H100"))->job; };
+  CHECK_FALSE(job().eager_operators);
+  for (const char* trainer : {"torchtitan", "fms-fsdp (PyTorch FSDP)", "Hugging Face PEFT"}) {
+    m.framework = trainer;
+    m.variant = "";
+    CHECK(job().eager_operators);
+    CHECK(job().fused_kernels);  // products are those of today
+    m.variant = "compile";
+    CHECK_FALSE(job().eager_operators);
+  }
+  m.variant = "";
+  m.kernels.fused = true;
+  CHECK_FALSE(job().eager_operators);
+  m.kernels = {};
+  m.framework = "";
+  m.source = "NVIDIA NeMo AutoModel performance summary";
+  CHECK(job().eager_operators);
+  CHECK(job().grouped_gemm);
+  CHECK_FALSE(job().overlap_gather);
+}
+
 TEST_CASE("gradients are of the type that is printed, of 16 bits in recipes for performance, else of 32") {
   Measurement m = fixtures::complete();
   m.precision = "bf16";
@@ -323,6 +346,8 @@ TEST_CASE("gradients are of the type that is printed, of 16 bits in recipes for 
   CHECK(bytes("Megatron Bridge model verification card, item pretrain_performance/GB200", "") == 2);
   CHECK(bytes("Megatron Bridge model verification card, item sft/GB200", "") == 4);
   CHECK(bytes("NVIDIA Megatron Bridge performance summary, 26.02", "fp32") == 4);
+  CHECK(bytes("NVIDIA NeMo Framework performance summary, 25.04 NeMo Container", "") == 2);
+  CHECK(bytes("NVIDIA NeMo AutoModel performance summary", "") == 4);
 }
 
 TEST_CASE("how tokens reach their experts is printed") {

@@ -155,6 +155,7 @@ TEST_CASE("a row may say which layers are in 16 bits, and of which type moments 
   CHECK(m.state_bytes == 0);
   CHECK(row(R"("optimizer_state_bytes": 6)").state_bytes == 6);
   CHECK(row(R"("gather_barrier_bytes": 536870912)").gather_barrier == 536870912);
+  CHECK(row(R"("no_sync": true)").no_sync);
   CHECK(row(R"("wide_layers": {"last": 5})").wide_first == 0);
   CHECK(mistakes(R"("optimizer_moments": "int8")") ==
         "1:24 \"optimizer_moments\" must be \"fp32\", \"bf16\" or \"fp8\"\n");

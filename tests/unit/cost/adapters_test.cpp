@@ -92,6 +92,27 @@ TEST_CASE("adapters: kept is what they read, what passes between their products,
   CHECK(kept(beside({})) == kept(std::nullopt) + 7 * 16);
 }
 
+// PEFT: 4 bytes of each value, instead of 2 of those that several read together.
+TEST_CASE("adapters in a framework's operators are in fp32 and keep an input each") {
+  const auto kept = [](const model::Adapters& adapters) {
+    model::Model model = llama(adapters);
+    model.job.eager_operators = true;
+    return block_activation(model.block(0), model.job, {}, 1).none / 2048;  // bytes a token
+  };
+  const double none = kept(beside({kOutput})) - 4 * (4096 + 16);
+  CHECK(kept(beside({kQuery})) - none == 4 * (4096 + 16));
+  CHECK(kept(beside({kQuery, kKey, kValue})) - none == 3 * 4 * (4096 + 16));
+  CHECK(kept(beside({kDown})) - none == 4 * (14336 + 16));
+  const auto time = [](bool eager) {
+    model::Model model = llama(beside({}));
+    const BlockTime frozen = time_of(without(model.block(0)), model.job);
+    model.job.eager_operators = eager;
+    const BlockTime adapted = time_of(model.block(0), model.job);
+    return adapted.compute.forward + adapted.compute.backward - frozen.compute.forward - frozen.compute.backward;
+  };
+  CHECK(time(true) > 2 * time(false));
+}
+
 TEST_CASE("adapters: they alone have gradients, state and sums over copies") {
   const auto stage = [](std::optional<model::Adapters> adapters) {
     const model::Model model = llama(std::move(adapters));

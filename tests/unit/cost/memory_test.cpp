@@ -56,6 +56,20 @@ TEST_CASE("grouped queries and gated feed-forward, by hand") {
   CHECK(bytes.full == Approx(2048.0 * 2 * 4096));
 }
 
+// A norm 4 bytes of its input and 2 of what it scales it to, not 2 of its input; a gate what it gives.
+TEST_CASE("a framework's operators keep what each reads") {
+  model::Model model = model_of(llama_block(4096, 32, 8, 14336, 8192), 32, 128'256);
+  const auto kept = [&] { return block_activation(model.types.front(), model.job, {}, 1).none / 8192; };
+  const double fused = kept();
+  model.job.eager_operators = true;
+  CHECK(kept() - fused == Approx(2 * 4 * 4096 + 2 * 14336));
+  model.types.front().gradients.weights = false;
+  model.job.eager_operators = false;
+  const double frozen = kept();
+  model.job.eager_operators = true;
+  CHECK(kept() - frozen == Approx(2 * 2 * 4096 + 2 * 14336));  // no gradient reads what a norm scales
+}
+
 TEST_CASE("experts keep what they received, computed and got back") {
   // h 1024, 8 heads, 8 experts of 2048, top 2, s 1024, b 1; ep 4, tp 1: u = r = 1024, sent 2048 rows, received
   // 2048 * imbalance. Attention: 1024 * (4 * 2 * 1024 + 2 * 3 * 1024 + 2 * 1024 + 4 * 8); experts: rows in and results

@@ -139,7 +139,8 @@ DeviceRates device_rates(const cluster::GpuType& device, const model::Job& job) 
   DeviceRates rates;
   rates.matrix = matrix_rate(device, job.precision, fused);
   rates.attention = matrix_rate(device, wide, fused);
-  rates.single = matrix_rate(device, DType::kFp32, fused);
+  const double single = matrix_rate(device, DType::kFp32, fused);
+  rates.single = single > 0 ? single : rates.attention;  // a record need not have a peak in fp32
   set_fused_attention(rates, device.compute, matrix_peak(device, wide).value(), attention_kernel_on(device, job));
   rates.host_issue = job.cuda_graphs.has(model::GraphModule::kRest) ? 0 : to_seconds(device.compute.host_issue);
   rates.multiprocessors = device.multiprocessors;

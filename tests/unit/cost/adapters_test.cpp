@@ -111,6 +111,10 @@ TEST_CASE("adapters in a framework's operators are in fp32 and keep an input eac
     return adapted.compute.forward + adapted.compute.backward - frozen.compute.forward - frozen.compute.backward;
   };
   CHECK(time(true) > 2 * time(false));
+  cluster::GpuType without_fp32 = a100();
+  for (const DType wide : {DType::kFp32, DType::kTf32})
+    without_fp32.peak[static_cast<std::size_t>(wide)] = FlopsPerSecond(0);
+  CHECK(device_rates(without_fp32, llama(beside({})).job).single > 0);
 }
 
 TEST_CASE("adapters: they alone have gradients, state and sums over copies") {

@@ -20,7 +20,7 @@ constexpr double kRotaryForward = 2, kRotaryBackward = 2;
 // one with a sum.
 constexpr Operators kScaledRotary{{3 + 2, 2 + 1 + 2 + 2, 3.5}, {2 + 3 + 3 + 4, 2 + 2 + 1, 2.5}};
 // The same of whole rows in one tensor, without what is not turned.
-constexpr Operators kEagerRotary{{3, 2 + 1 + 2 + 2, 3.5}, {2 + 3 + 3 + 4, 2 + 2 + 1, 2.5}};
+constexpr Operators kEagerRotary{{3, 2 + 1 + 2 + 2, 3.5}, kScaledRotary.backward};
 // RMSNorm in fp32 (LlamaRMSNorm of transformers; torch.nn.RMSNorm before PyTorch 2.9). Forward: x in fp32, squared,
 // averaged, scaled; back, times weights. Backward: d times weights, in fp32, scaled, x d summed up; x times what that
 // gives, twice; both summed, back. Of the weights, x d, summed up.

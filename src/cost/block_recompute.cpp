@@ -30,10 +30,6 @@ double experts_again(const BlockContext& c, const Passes& routed, const ExpertEx
   return dense_again(c, c.local.shared, job) + own + exchange.routes + exchange.tensor;
 }
 
-}  // namespace
-
-namespace {
-
 /// A product that gives what leaves the block, of so many values for a token, with its exchange.
 double last_product(const BlockContext& c, double inner, const model::Job& job) {
   if (inner <= 0) return 0;
@@ -73,7 +69,8 @@ double selective_seconds(const BlockContext& c, const MixerTime& mixer, const Pa
   if (again.has(RecomputeModule::kCoreAttention)) seconds += attention_again(c, mixer);
   if (again.has(RecomputeModule::kLatentUp)) seconds += mixer.latent_up;
   if (again.has(RecomputeModule::kFeedForward)) {
-    seconds += std::max(0.0, dense_again(c, c.local.dense, job) - unread_seconds(c, 0, job));
+    const double unread = c.exchanges.shape.methods.early_stop ? last_product(c, c.local.dense, job) : 0;
+    seconds += std::max(0.0, dense_again(c, c.local.dense, job) - unread);
   }
   if (again.has(RecomputeModule::kExperts)) return seconds + experts_again(c, routed, exchange, job);
   if (again.has(RecomputeModule::kExpertActivation)) seconds += expert_activation(c).forward;

@@ -14,6 +14,7 @@ namespace {
 using Factors = std::span<const double>;
 
 constexpr std::array<std::string_view, 3> kProductFigures{"rate", "memory", "launch"};
+constexpr std::array<std::string_view, 3> kExpertFigures{"rate", "rows", "launch"};
 constexpr std::array<std::string_view, 2> kStreamFigures{"memory", "launch"};
 constexpr std::array<std::string_view, 3> kCollectiveFigures{"bandwidth", "latency", "ramp"};
 constexpr std::array<std::string_view, 2> kDispatchFigures{"bandwidth", "network"};
@@ -48,15 +49,15 @@ cluster::DeviceShape shape_of(const KernelTable& table, int gpus) {
   return shape;
 }
 
-/// Matrix products of a table's precision, forward, and what runs beside them.
+/// Matrix products of a table's precision, forward, and the casts of what they read.
 class Products {
  public:
-  Products(const KernelTable& table, Factors factors)
+  Products(const KernelTable& table, double rate, double memory, double launch)
       : narrow_(is_narrow(table.precision)), rates_(rates_of(table)), wide_(bytes_of(table.precision)) {
-    rates_.matrix *= factor(factors, 0);
-    rates_.attention *= factor(factors, 0);
-    rates_.memory *= factor(factors, 1);
-    rates_.launch *= factor(factors, 2);
+    rates_.matrix *= rate;
+    rates_.attention *= rate;
+    rates_.memory *= memory;
+    rates_.launch *= launch;
   }
 
   /// Bytes of a value that is multiplied, and of one that comes out.
@@ -66,9 +67,10 @@ class Products {
   [[nodiscard]] double seconds(const cost::Gemm& product) const {
     return cost::gemm_seconds(product, element(), result(), rates_.matrix, rates_);
   }
-  [[nodiscard]] double streamed(double bytes) const { return cost::streaming_seconds(bytes, rates_); }
   /// Of inputs to the narrow format; nothing where there is none.
-  [[nodiscard]] double cast(double values) const { return narrow_ ? streamed(values * (result() + element())) : 0; }
+  [[nodiscard]] double cast(double values) const {
+    return narrow_ ? cost::streaming_seconds(values * (result() + element()), rates_) : 0;
+  }
 
  private:
   bool narrow_;
@@ -76,26 +78,63 @@ class Products {
   std::int64_t wide_;
 };
 
+/// What moves rows by expert before, between and behind the products of TensorRT-LLM's experts: short rows from and to
+/// scattered places, which reach a rate of their own (on H100 two thirds of a copy's, on Blackwell half of it).
+class Rows {
+ public:
+  Rows(const KernelTable& table, const Products& products, double memory, double launch)
+      : products_(products), rates_(rates_of(table)) {
+    by_blocks_ = table.precision == DType::kFp8 && table.recipe == model::Fp8Recipe::kBlockwise;
+    given_ = table.precision == DType::kFp4 ? products.result() : products.element();
+    rates_.memory *= memory;
+    rates_.launch *= launch;
+  }
+
+  /// Casts of tokens before they become rows, but where scales are of blocks.
+  [[nodiscard]] double tokens_cast(double values) const { return by_blocks_ ? 0 : products_.cast(values); }
+  /// Of tokens, into rows.
+  [[nodiscard]] double gathered(double values) const {
+    return moved(values * (by_blocks_ ? 2 * wide() + cast() : 2 * given_));
+  }
+  /// `read` values into `written` ones.
+  [[nodiscard]] double activated(double read, double written) const {
+    return moved(read * wide() + written * (by_blocks_ ? wide() + cast() : given_));
+  }
+  /// Rows into tokens.
+  [[nodiscard]] double summed(double read, double written) const { return moved((read + written) * wide()); }
+
+ private:
+  [[nodiscard]] double moved(double bytes) const { return cost::streaming_seconds(bytes, rates_); }
+  [[nodiscard]] double wide() const { return products_.result(); }
+  [[nodiscard]] double cast() const { return products_.result() + products_.element(); }
+
+  const Products& products_;
+  cost::DeviceRates rates_;
+  bool by_blocks_ = false;  ///< rows are moved in 16 bits, and cast by a kernel behind
+  double given_ = 0;  ///< bytes of a value that products read, as it is moved: in 4 bits as slowly as in 16, eight
+                      ///< values a thread (moe_kernels.cu, CVT_FP4_ELTS_PER_THREAD)
+};
+
 class Seconds {
  public:
   Seconds(const KernelTable& table, Factors factors) : table_(table), factors_(factors) {}
 
   double operator()(const ProductCall& call) const {
-    const Products products(table_, factors_);
+    const Products products(table_, factor(factors_, 0), factor(factors_, 1), factor(factors_, 2));
     return products.cast(call.m * call.k) + products.seconds({call.m, call.n, call.k, 1});
   }
 
   double operator()(const ExpertsCall& call) const {
-    const Products products(table_, factors_);
+    const Products products(table_, factor(factors_, 0), 1, factor(factors_, 2));
+    const Rows moved(table_, products, factor(factors_, 1), factor(factors_, 2));
     const double rows = call.tokens * call.chosen / call.ranks;  // of all experts of the rank
     const double experts = call.experts / call.ranks;
     const double first = (call.products - 1) * call.inner;  // beside each other: gate and up
-    const double gathered = rows * call.values * 2 * products.element();
-    const double activated = rows * (first * products.result() + call.inner * products.element());
-    const double summed = (rows + call.tokens) * call.values * products.result();
-    return products.cast(call.tokens * call.values) + products.streamed(gathered) +
-           products.seconds({rows / experts, first, call.values, experts}) + products.streamed(activated) +
-           products.seconds({rows / experts, call.values, call.inner, experts}) + products.streamed(summed);
+    return moved.tokens_cast(call.tokens * call.values) + moved.gathered(rows * call.values) +
+           products.seconds({rows / experts, first, call.values, experts}) +
+           moved.activated(rows * first, rows * call.inner) +
+           products.seconds({rows / experts, call.values, call.inner, experts}) +
+           moved.summed(rows * call.values, call.tokens * call.values);
   }
 
   double operator()(const StreamCall& call) const {
@@ -192,8 +231,8 @@ bool has_products(const KernelTable& table) {
 
 std::span<const std::string_view> figures_of(const KernelTable& table) {
   switch (table.kernel) {
-    case Kernel::kProduct:
-    case Kernel::kExperts: return kProductFigures;
+    case Kernel::kProduct: return kProductFigures;
+    case Kernel::kExperts: return kExpertFigures;
     case Kernel::kStream: return kStreamFigures;
     case Kernel::kCollective: return kCollectiveFigures;
     case Kernel::kDispatch: return kDispatchFigures;

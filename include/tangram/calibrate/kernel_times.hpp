@@ -28,8 +28,8 @@ struct ProductCall {
   double k = 0;
 };
 /// Forward of a layer's experts on one of `ranks` ranks, as inference libraries run it: inputs cast where products are
-/// narrow, rows gathered by expert, the products of all experts in one kernel, the activation, each token's sum. Tokens
-/// choose experts evenly.
+/// narrow, rows gathered by expert, the products of all experts in one kernel, the activation, each token's sum. With
+/// fp8 by blocks rows are gathered and activated in 16 bits and cast behind. Tokens choose experts evenly.
 struct ExpertsCall {
   double tokens = 0;  ///< of all ranks
   double values = 0;  ///< of a token

@@ -110,6 +110,25 @@ TEST_CASE("kernel times: experts of a rank are two grouped products and what mov
   CHECK(seconds(R"("kernel": "experts", "precision": "fp8", "rows": [[8192, 4096, 1024, 3, 8, 2, 4, 1]])") != experts);
 }
 
+TEST_CASE("kernel times: what moves rows by expert has a rate of its own, products have the catalogue's") {
+  const auto seconds = [](const std::string& format, double rows) {
+    const KernelTable table = kernel_table(fmt::format(
+        R"({{"gpu": "B200-180GB-SXM", "kernel": "experts", {}, "rows": [[8192, 4096, 1024, 3, 8, 2, 4, 1]]}})",
+        format));
+    return modelled_seconds(table, table.rows.front().call, std::array{1.0, rows, 1.0});
+  };
+  // At half of the rate the bytes that are moved take as long again: those of 4,096 rows gathered in, those of two
+  // inner values out to one, and those of rows and 8,192 tokens.
+  const auto moved = [&](const std::string& format) { return seconds(format, 0.5) - seconds(format, 1); };
+  const double values = 4096.0 * 4096, inner = 4096.0 * 1024, summed = (4096.0 + 8192) * 4096 * 2;
+  const double byte = moved(R"("precision": "bf16")") / (values * 4 + inner * (4 + 2) + summed);
+  CHECK(moved(R"("precision": "fp8")") == Approx(byte * (values * 2 + inner * (4 + 1) + summed)).epsilon(1e-6));
+  CHECK(moved(R"("precision": "fp4")") == Approx(byte * (values * 4 + inner * (4 + 2) + summed)).epsilon(1e-6));
+  const double cast =
+      (moved(R"("precision": "fp8", "fp8_recipe": "blockwise")") / byte) - (values * 4 + inner * (4 + 2) + summed);
+  CHECK(cast == Approx((values + inner) * (2 + 1)).epsilon(0.02));  // scales of blocks beside
+}
+
 TEST_CASE("kernel times: tables that the model has made with other figures are found to be of these") {
   std::string products, collectives;
   for (const int m : {1024, 4096, 16384}) {

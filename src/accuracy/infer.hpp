@@ -41,6 +41,8 @@ inline constexpr std::string_view kMegatronDeepSpeed = "Megatron-DeepSpeed";
 [[nodiscard]] bool is_compiled(const Measurement& measurement);
 /// Trainers made of PyTorch's own parts: its FSDP, its recompute.
 [[nodiscard]] bool is_on_pytorch(const Measurement& measurement);
+/// NeMo, Megatron-Bridge and DGX Cloud's recipes; not NeMo AutoModel, which is on PyTorch.
+[[nodiscard]] bool runs_nvidia_trainer(const Measurement& measurement);
 
 [[nodiscard]] DType find_precision(const Measurement& measurement, const cluster::GpuType& device);
 [[nodiscard]] bool uses_fused_attention(const Measurement& measurement, const cluster::GpuType& device);

@@ -119,8 +119,8 @@ namespace {
 bool keeps_experts_whole(const Measurement& m) { return names_megatron_bridge(m.source); }
 
 bool divides_experts(const Measurement& m) {
-  if (is_on_pytorch(m)) return false;
-  return names_any(software_of(m), {"megatron", "nemo", "dgx cloud", "mlperf"}) && !keeps_experts_whole(m);
+  if (is_on_pytorch(m) || keeps_experts_whole(m)) return false;
+  return runs_nvidia_trainer(m) || names_any(software_of(m), {"megatron", "mlperf"});
 }
 
 /// All of Megatron-Bridge's recipes (use_distributed_optimizer = True in src/megatron/bridge/recipes).
@@ -149,14 +149,19 @@ bool shards_eagerly(const Measurement& m, const cluster::GpuType& device) {
 
 namespace {
 
-/// Megatron-Bridge's recipes for performance, which its summary, items of its cards and its pages on performance are of
-/// (grad_reduce_in_fp32 = False in scripts/performance/configs and src/megatron/bridge/perf_recipes, v0.2.0 and later),
-/// and NeMo's, which DGX Cloud's are (the same in nemo/collections/llm/recipes, grad_sync_dtype: bf16 before). So do
-/// all submissions to MLPerf's training of Llama (the same in their pretrain.py and train.py).
+/// Of recipes for performance: Megatron-Bridge's summary and its pages on performance, NeMo's summaries, DGX Cloud's
+/// recipes.
+bool is_of_recipes(const Measurement& m) {
+  return names_any(m.source, {"bridge performance summary", "mbridge-perf", "nemo framework", "dgx cloud"});
+}
+
+/// So do recipes (grad_reduce_in_fp32 = False in Megatron-Bridge's scripts/performance/configs and
+/// src/megatron/bridge/perf_recipes, v0.2.0 and later, which items of its cards are of as well, and in NeMo's
+/// nemo/collections/llm/recipes, grad_sync_dtype: bf16 before), and all submissions to MLPerf's training of Llama (the
+/// same in their pretrain.py and train.py).
 bool reduces_in_16_bits(const Measurement& m) {
   if (is_compiled(m)) return false;
-  return names_any(m.source, {"bridge performance summary", "pretrain_performance", "pretrain_weak_scaling",
-                              "nemo-mbridge-perf", "nemo framework", "dgx cloud", "mlperf training"});
+  return is_of_recipes(m) || names_any(m.source, {"pretrain_performance", "pretrain_weak_scaling", "mlperf training"});
 }
 
 /// As printed first of all.
@@ -187,9 +192,7 @@ model::Packing find_packing(const Measurement& m) {
   constexpr double kSquad = 180;
   if (m.packing.any()) return m.packing;
   const bool tunes = m.task.find("SFT") != std::string::npos || m.task.find("LoRA") != std::string::npos;
-  const bool of_recipe =
-      names_any(m.source, {"bridge performance summary", "nemo framework", "mbridge-perf", "dgx cloud"});
-  return tunes && of_recipe ? model::Packing{kSquad, 0, {}} : model::Packing{};
+  return tunes && is_of_recipes(m) ? model::Packing{kSquad, 0, {}} : model::Packing{};
 }
 
 }  // namespace

@@ -19,6 +19,10 @@ bool is_on_pytorch(const Measurement& m) {
   return names_any(software_of(m), {"torchtitan", "pytorch fsdp", "fms-fsdp", "automodel"});
 }
 
+bool runs_nvidia_trainer(const Measurement& m) {
+  return names_any(software_of(m), {"nemo", "megatron bridge", "megatron-bridge", "dgx cloud"}) && !is_on_pytorch(m);
+}
+
 namespace {
 
 /// As printed.
@@ -29,8 +33,9 @@ bool overlaps(const Measurement& m, std::string_view exchange) {
 /// Blocks of Transformer Engine, as NVIDIA's and AMD's trainers and what is made of them have them, or of a compiler.
 bool has_vendor_kernels(const Measurement& m, const cluster::GpuType& device) {
   if (!is_recent(device) || is_on_pytorch(m)) return false;
-  return names_any(software_of(m) + " " + m.precision, {"nemo", "megatron", "dgxc-benchmarking", "dgx cloud", "mlperf",
-                                                        "maxtext", "paxml", "primus", "transformer engine", "(te"});
+  return runs_nvidia_trainer(m) ||
+         names_any(software_of(m) + " " + m.precision, {"megatron", "dgxc-benchmarking", "mlperf", "maxtext", "paxml",
+                                                        "primus", "transformer engine", "(te"});
 }
 
 /// To MLPerf.
@@ -40,8 +45,7 @@ bool is_nvidia_submission(const Measurement& m, const cluster::GpuType& device) 
 
 /// Submissions to MLPerf on NVIDIA's GPUs run NeMo.
 bool follows_recipes(const Measurement& m, const cluster::GpuType& device) {
-  return is_nvidia_submission(m, device) ||
-         (names_any(software_of(m), {"nemo", "megatron bridge", "megatron-bridge", "dgx cloud"}) && !is_on_pytorch(m));
+  return is_nvidia_submission(m, device) || runs_nvidia_trainer(m);
 }
 
 /// MXFP8 in Megatron-Bridge's recipes of 2025 (v0.2.0 to v0.2.2, scripts/performance/configs: overlap_param_gather =

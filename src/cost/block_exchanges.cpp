@@ -36,9 +36,10 @@ Passes tensor_exchange(const BlockContext& c) {
 Passes exchange_copies(const BlockContext& c) {
   if (!c.exchanges.shape.methods.copied_exchanges || !c.degrees.sequence_parallel || c.degrees.tp == 1) return {};
   constexpr double kCopy = 2;
-  Passes copies = stream(c, c.local.tokens * c.local.hidden, kCopy, kCopy);
-  copies += stream(c, c.local.tokens * c.local.hidden, kCopy, kCopy);
-  return copies;
+  const Passes one = stream(c, c.local.tokens * c.local.hidden, kCopy, kCopy);
+  Passes both = one;
+  both += one;
+  return both;
 }
 
 namespace {

@@ -220,7 +220,6 @@ constexpr Operators kEagerAdapterOutput{{4, 5 + 3, 2}, {4, 3, 1}};
 /// give something as narrow as the rank, one forward and three backward, compute 32 columns of it, as kernels of cuBLAS
 /// without matrix units do (sgemm_32x32 and wider); the others give or read something wide alone.
 Passes eager_adapter(const BlockContext& c, const LocalMatrix& beside) {
-  constexpr double kWideElement = 4;
   constexpr double kLeastColumns = 32;
   const auto rank = static_cast<double>(c.block.adapters.rank);
   const auto product = [&](double width, double columns) {

@@ -23,8 +23,6 @@ struct Kept {
 using model::RecomputeModule;
 using model::RecomputeModules;
 
-constexpr double kWideBytes = 4;
-
 double gate_factor(const model::FeedForward& feed_forward) { return feed_forward.gated ? 3 : 2; }
 
 /// Bytes that backward keeps of a value for the layer that reads it: for its weight gradient, or for its adapter's.
@@ -74,7 +72,7 @@ double shared_input(const model::BlockType& block, const KeptInputs& keeps) {
 /// gradient of its weights.
 double norm_bytes(const model::BlockType& block, const LocalBlock& local, bool eager) {
   if (!eager || block.norm_bias) return local.element;
-  return kWideBytes + (block.gradients.weights ? local.element : 0);
+  return kWideElement + (block.gradients.weights ? local.element : 0);
 }
 
 /// Norm inputs, linear inputs and dropout masks: everything of width `hidden` between the tensor-parallel regions.
@@ -181,7 +179,7 @@ Kept adapter_tensors(const model::BlockType& block, const LocalBlock& local, con
   Kept kept;
   for (const model::AdaptableMatrix& matrix : model::adapted_matrices(block)) {
     const auto rank = static_cast<double>(block.adapters.rank);
-    const double own = eager ? kWideBytes * (local_matrix(block, matrix, degrees).in + rank) : local.element * rank;
+    const double own = eager ? kWideElement * (local_matrix(block, matrix, degrees).in + rank) : local.element * rank;
     kept.all += local.tokens * own;
   }
   return kept;

@@ -279,13 +279,18 @@ double collective_of(Collective kind, const Sharing& bytes, const Groups& groups
   return seconds(bytes.shared, groups.shared, buckets.shared) + seconds(bytes.expert, groups.expert, buckets.expert);
 }
 
+/// Gradients are sharded as backward knows them, with each microbatch; else they are whole up until the last one, and
+/// reduced once an iteration.
+bool shards_gradients(int zero, const UnitCosts& units) {
+  return zero == 2 || (zero == 3 && !units.shape.methods.reduced_once);
+}
+
 /// Gradients of one ZeRO stage, once an iteration, inside the groups that shard.
 double reduced_seconds(int zero, const Sharing& parameters, const Buckets& buckets, const UnitCosts& units) {
+  if (shards_gradients(zero, units)) return 0;
   const Sharing bytes = parameters * static_cast<double>(units.gradient_bytes);
   if (zero == 0) return collective_of(Collective::kAllReduce, bytes, all_replicas(units.groups), units, buckets);
-  if (zero == 1 || (zero == 3 && units.shape.methods.reduced_once))
-    return collective_of(Collective::kReduceScatter, bytes, of_shards(units.groups), units, buckets);
-  return 0;
+  return collective_of(Collective::kReduceScatter, bytes, of_shards(units.groups), units, buckets);
 }
 
 /// The shards of gradients, once they are reduced inside their groups, among the groups.
@@ -324,16 +329,19 @@ double last_sync_seconds(const std::optional<Entry>& entry, const UnitCosts& uni
   return entry->zero >= 1 ? inside + copies_sync_seconds(entry->trained, {}, units) : inside;
 }
 
-/// What is sharded from ZeRO stage `from_stage` on, on one GPU: whole parameters and shards at so many bytes each.
-double held(const SumsByZero& sums, Sharing Sums::* parameters, int from_stage, const ProcessGroups& groups,
-            double whole = 1, double shard = 1) {
+/// Trained parameters on one GPU: of ZeRO stages that `is_sharded` the shards, of others all, at so many bytes each.
+template <class IsSharded>
+double held(const SumsByZero& sums, const ProcessGroups& groups, const IsSharded& is_sharded, double whole,
+            double shard) {
   double bytes = 0;
   for (int zero = sums.lowest(); zero <= sums.highest(); ++zero) {
-    const Sharing& own = sums[zero].*parameters;
-    bytes += zero >= from_stage ? own.shard(groups) * shard : own.whole() * whole;
+    const Sharing& own = sums[zero].trained;
+    bytes += is_sharded(zero) ? own.shard(groups) * shard : own.whole() * whole;
   }
   return bytes;
 }
+
+bool shards_optimizer(int zero) { return zero >= 1; }
 
 /// Parameters that ZeRO-1 and 2 have updated, with `forward` seconds of a microbatch behind them. Beside it the
 /// embedding's are gathered first, before any forward pass.
@@ -386,14 +394,14 @@ double parameter_bytes(const SumsByZero& sums, const UnitCosts& units) {
 
 HeldState held_state(const SumsByZero& sums, const UnitCosts& units) {
   const auto gradient = static_cast<double>(units.gradient_bytes);
-  const int sharded_from = units.shape.methods.reduced_once ? 4 : 2;
-  return {parameter_bytes(sums, units), held(sums, &Sums::trained, sharded_from, units.groups, gradient, gradient),
-          held(sums, &Sums::trained, 1, units.groups, units.optimizer_bytes, units.optimizer_bytes)};
+  const auto sharded = [&](int zero) { return shards_gradients(zero, units); };
+  return {parameter_bytes(sums, units), held(sums, units.groups, sharded, gradient, gradient),
+          held(sums, units.groups, shards_optimizer, units.optimizer_bytes, units.optimizer_bytes)};
 }
 
 /// Beside static memory while the optimizer steps.
 Bytes update_memory(const SumsByZero& sums, const UnitCosts& units) {
-  return ceil_to_bytes(held(sums, &Sums::trained, 1, units.groups, 0, static_cast<double>(units.update_bytes)));
+  return ceil_to_bytes(held(sums, units.groups, shards_optimizer, 0, static_cast<double>(units.update_bytes)));
 }
 
 /// When the optimizer steps no activations are held: what its memory takes beyond those of one microbatch counts.
@@ -417,7 +425,7 @@ StageCost fixed_cost(const SumsByZero& sums, const UnitCosts& units) {
   cost.gradient_sync = ceil_to_nanoseconds(gradient_sync_seconds(sums, units));
   cost.optimizer_step =
       ceil_to_nanoseconds(alone + last_sync_seconds(sums.entry(), units) +
-                          optimizer_seconds(sums, held(sums, &Sums::trained, 1, units.groups), forward, units));
+                          optimizer_seconds(sums, held(sums, units.groups, shards_optimizer, 1, 1), forward, units));
   const HeldState state = held_state(sums, units);
   cost.parameters = ceil_to_bytes(state.parameters);
   cost.gradients = ceil_to_bytes(state.gradients);

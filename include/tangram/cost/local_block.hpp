@@ -30,6 +30,8 @@ namespace tangram::cost {
   return job.fused_kernels && job.cuda_graphs.has(model::GraphModule::kRest);
 }
 
+inline constexpr double kWideElement = 4;  ///< bytes of an activation in fp32
+
 struct LocalBlock {
   double element = 2;     ///< bytes of an activation
   double kept_input = 2;  ///< bytes that backward keeps of a value which a linear layer reads and nothing else does

@@ -45,7 +45,8 @@ inline constexpr std::string_view kMegatronDeepSpeed = "Megatron-DeepSpeed";
 [[nodiscard]] bool runs_nvidia_trainer(const Measurement& measurement);
 
 [[nodiscard]] DType find_precision(const Measurement& measurement, const cluster::GpuType& device);
-[[nodiscard]] bool uses_fused_attention(const Measurement& measurement, const cluster::GpuType& device);
+[[nodiscard]] bool uses_fused_attention(const Measurement& measurement, const cluster::GpuType& device,
+                                        const model::Model& model);
 [[nodiscard]] bool uses_sequence_parallelism(const Measurement& measurement, const cluster::GpuType& device);
 [[nodiscard]] model::RecomputeMode find_recompute(const Measurement& measurement);
 /// As printed; else that of tp where software is Megatron-LM (arguments.py), 1 elsewhere.

@@ -123,7 +123,9 @@ cluster::Link node_network(const Measurement& measurement, const GpuGroup& group
   for (const Instance& instance : kInstances) {
     if (group.type.find(instance.name) != std::string::npos) rate = instance.gigabits * kGigabitPerSecond;
   }
-  if (rate == 0) rate = printed_network(measurement.interconnect, per_node);
+  // What is printed is of a node as printed: a rack of Grace Blackwell has that of all its trays.
+  const int printed = group.per_node > 0 ? std::min(group.per_node, per_node) : per_node;
+  if (rate == 0) rate = printed_network(measurement.interconnect, printed) * per_node / printed;
   if (rate == 0) rate = reference_network(device, per_node);
   return {BytesPerSecond(rate), rate <= 100 * kGigabitPerSecond ? kEthernetLatency : kFabricLatency};
 }

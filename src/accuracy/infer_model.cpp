@@ -42,6 +42,11 @@ bool fuses_accumulation(const Measurement& m, const cluster::GpuType& device) {
   return is_recent(device) || younger;
 }
 
+/// With gates in feed-forwards: younger than FlashAttention, and trained without dropout (Llama, arXiv 2302.13971).
+bool is_after_llama(const model::Model& model) {
+  return std::ranges::any_of(model.types, [](const model::BlockType& block) { return block.feed_forward.gated; });
+}
+
 /// Not printed: of rank 16 beside all matrices.
 void add_adapters(model::Model& model, const AdapterFacts& printed, bool quantized) {
   constexpr std::int64_t kUsualRank = 16;
@@ -79,10 +84,10 @@ DType find_precision(const Measurement& m, const cluster::GpuType& device) {
   return device.peak_of(DType::kBf16).value() > 0 ? DType::kBf16 : DType::kFp16;
 }
 
-bool uses_fused_attention(const Measurement& m, const cluster::GpuType& device) {
+bool uses_fused_attention(const Measurement& m, const cluster::GpuType& device, const model::Model& model) {
   if (m.flash_attention) return *m.flash_attention;
   // As long as the precision allows it: find_model.
-  return is_recent(device) || (zero_stage(m) >= 2 && !shards_eagerly(m, device));
+  return is_recent(device) || is_after_llama(model) || (zero_stage(m) >= 2 && !shards_eagerly(m, device));
 }
 
 bool uses_sequence_parallelism(const Measurement& m, const cluster::GpuType& device) {
@@ -93,6 +98,7 @@ bool uses_sequence_parallelism(const Measurement& m, const cluster::GpuType& dev
 void set_printed(model::Job& job, const KernelFacts& printed) {
   job.dropout = printed.dropout.value_or(job.dropout);
   job.fused_kernels = printed.fused.value_or(job.fused_kernels);
+  job.eager_operators = printed.eager.value_or(job.eager_operators);
   if (printed.fused_loss) {
     job.fused_loss = *printed.fused_loss ? model::FusedLoss::kTransformerEngine : model::FusedLoss::kNone;
   }
@@ -204,11 +210,11 @@ Expected<model::Model> find_model(const Measurement& m, const cluster::GpuType& 
   model->job.gradient_bytes = find_gradient_bytes(m, model->job.gradient_bytes);
   model->job.fused_accumulation = fuses_accumulation(m, device);
   model->job.blocking_launches = m.launch_blocking;
-  model->job.flash_attention = uses_fused_attention(m, device) && model->job.parameter_bytes == 2;
+  model->job.flash_attention = uses_fused_attention(m, device, *model) && model->job.parameter_bytes == 2;
   set_kernels(model->job, m, device);
   model->job.recompute_modules = find_modules(m);
   model->job.offload_modules = members_called(model::kOffloadModuleNames, m.offload_modules);
-  model->job.dropout = !is_recent(device);
+  model->job.dropout = !is_recent(device) && !is_after_llama(*model);
   model->job.wide_layers = {m.wide_first, m.wide_last};
   model::set_wide_layers(*model);
   set_printed(model->job, m.kernels);

@@ -87,9 +87,12 @@ bool is_young(const Measurement& m) {
                                     "prime-rl", "verl", "huggingface/trl"});
 }
 
-/// Models written in PyTorch's operators.
+/// Models written in a framework's operators: of trainers on PyTorch, of Hugging Face's transformers and what trains
+/// them, and of Paddle.
 bool runs_operators(const Measurement& m) {
-  return is_on_pytorch(m) || names_any(software_of(m), {"hugging face", "huggingface"});
+  return is_on_pytorch(m) ||
+         names_any(software_of(m), {"hugging face", "huggingface", "transformers", "litgpt", "torchtune", "axolotl",
+                                    "llama-factory", "llamafactory", "paddlenlp"});
 }
 
 /// As printed. Megatron-Bridge's summary calls tensorwise FP8 what it later calls FP8-CS; a scale of each row takes one
@@ -193,7 +196,7 @@ void set_kernels(model::Job& job, const Measurement& m, const cluster::GpuType& 
   job.attention_kernel = native ? model::AttentionKernel::kNative : model::AttentionKernel::kFlash2;
   const bool compiled = names_any(m.variant, {"compile"});
   job.fused_kernels = vendor || compiled || (runs_operators(m) && is_recent(device));
-  job.eager_operators = !compiled && runs_operators(m) && !m.kernels.fused.value_or(false);
+  if (!compiled && runs_operators(m) && !m.kernels.fused.value_or(false)) job.eager_operators = model::kAllEager;
   job.fp8_recipe = find_fp8_recipe(m);
   job.narrow_parameters = keeps_narrow_parameters(m, device, job.fp8_recipe);
   job.transpose_cache = keeps_transposes(m, device) || !has_transposable_weights(job);

@@ -7,6 +7,7 @@
 #include "infer.hpp"
 #include "number_scanner.hpp"
 #include "tangram/accuracy/measurement.hpp"
+#include "tangram/base/enum_names.hpp"
 #include "tangram/io/document.hpp"
 #include "tangram/io/limits.hpp"
 #include "tangram/model/adapters.hpp"
@@ -307,9 +308,25 @@ void read_degrees(const Row& row, Measurement& out) {
   out.no_sync = row.boolean("no_sync").value_or(false);
 }
 
+/// The name of one of two sets, or a list of operators.
+std::optional<model::EagerOperators> read_eager_operators(const Row& row) {
+  constexpr std::string_view kKey = "eager_operators";
+  const Node* written = row.find(kKey);
+  if (written == nullptr) return std::nullopt;
+  const std::vector<std::string> words = row.words(kKey);
+  for (const auto& [name, operators] : model::kNamedEagerOperators) {
+    if (words.size() == 1 && words.front() == name) return operators;
+  }
+  const model::EagerOperators operators = members_called(model::kEagerOperatorNames, words);
+  if (names_in(model::kEagerOperatorNames, operators).size() != words.size()) {
+    row.wrong(kKey, *written, "none, all, or a list of norms, rotary, gates and adapters");
+  }
+  return operators;
+}
+
 KernelFacts read_kernels(const Row& row) {
   return {row.boolean("dropout"), row.boolean("fused_kernels"), row.boolean("fused_loss"),
-          row.boolean("fused_gradient_accumulation")};
+          row.boolean("fused_gradient_accumulation"), read_eager_operators(row)};
 }
 
 Placement read_placement(const Row& row) {

@@ -6,6 +6,8 @@
 namespace tangram::cost {
 namespace {
 
+using enum model::EagerOperator;
+
 /// Kernels of a framework's own operators.
 struct Operators {
   Elementwise forward;
@@ -73,7 +75,7 @@ Passes operators(const BlockContext& c, double values, const Operators& kernels)
 }  // namespace
 
 Passes norm(const BlockContext& c, double values) {
-  if (!c.eager || c.block.norm_bias) return stream(c, values, kNormForward, kNormBackward);
+  if (!c.eager.has(kNorms) || c.block.norm_bias) return stream(c, values, kNormForward, kNormBackward);
   Passes time = operators(c, values, kEagerNorm);
   if (c.block.gradients.weights) time += stream(c, values, 0, kEagerNormWeights);
   return time;
@@ -99,7 +101,8 @@ Passes narrowed_gates(const BlockContext& c, double values) {
 
 Passes activation(const BlockContext& c, double values) {
   if (!c.block.feed_forward.gated) return stream(c, values, kPlainForward, kPlainBackward);
-  Passes time = c.eager ? operators(c, values, kEagerGated) : stream(c, values, kGatedForward, kGatedBackward);
+  Passes time =
+      c.eager.has(kGates) ? operators(c, values, kEagerGated) : stream(c, values, kGatedForward, kGatedBackward);
   if (c.local.kept_gate < c.local.element) time += narrowed_gates(c, values);
   return time;
 }
@@ -235,7 +238,7 @@ Passes eager_adapter(const BlockContext& c, const LocalMatrix& beside) {
 }
 
 Passes adapter(const BlockContext& c, const LocalMatrix& beside) {
-  return c.eager ? eager_adapter(c, beside) : fused_adapter(c, beside);
+  return c.eager.has(kAdapters) ? eager_adapter(c, beside) : fused_adapter(c, beside);
 }
 
 /// Local matrices with an adapter each. Where kernels are fused, so are the matrices of queries, keys and values, and
@@ -251,7 +254,7 @@ std::vector<LocalMatrix> adapted(const BlockContext& c, bool of_attention) {
     } else {
       all.push_back(local);
     }
-    joins = c.fused_kernels && !c.eager && !matrix.splits_input();
+    joins = c.fused_kernels && !c.eager.has(kAdapters) && !matrix.splits_input();
   }
   return all;
 }
@@ -292,7 +295,7 @@ Passes reordered(const BlockContext& c) {
 
 Passes rotary(const BlockContext& c, double values) {
   if (is_gpt_oss(c.block.feed_forward)) return operators(c, values, kScaledRotary);
-  return c.eager ? operators(c, values, kEagerRotary) : stream(c, values, kRotaryForward, kRotaryBackward);
+  return c.eager.has(kRotary) ? operators(c, values, kEagerRotary) : stream(c, values, kRotaryForward, kRotaryBackward);
 }
 
 MixerTime add_attention(const BlockContext& c, Passes& compute) {

@@ -40,7 +40,7 @@ struct BlockContext {
   double gradient;                          ///< bytes of a main gradient that products add to; 0: they add to none
   bool fused;
   bool fused_kernels;
-  bool eager;        ///< model::Job::eager_operators
+  model::EagerOperators eager;
   bool wide_routes;  ///< weights of routes are in fp32
   model::ContextExchange context;
 };

@@ -20,6 +20,7 @@ struct Kept {
   }
 };
 
+using model::EagerOperator;
 using model::RecomputeModule;
 using model::RecomputeModules;
 
@@ -52,8 +53,9 @@ KeptInputs inputs_of_adapters(const model::BlockType& block, const LocalBlock& l
 }
 
 /// Adapters in a framework's operators keep copies of their own (adapter_tensors).
-KeptInputs kept_inputs(const model::BlockType& block, const LocalBlock& local, bool eager) {
-  if (!block.gradients.weights) return eager ? KeptInputs{} : inputs_of_adapters(block, local);
+KeptInputs kept_inputs(const model::BlockType& block, const LocalBlock& local, const model::EagerOperators& eager) {
+  if (!block.gradients.weights)
+    return eager.has(EagerOperator::kAdapters) ? KeptInputs{} : inputs_of_adapters(block, local);
   const double one = local.kept_input;
   return {one, one, local.element, one, local.kept_twice, one, one, local.kept_expert_input};
 }
@@ -70,14 +72,15 @@ double shared_input(const model::BlockType& block, const KeptInputs& keeps) {
 
 /// Of a value that a norm reads. RMSNorm in a framework's operators keeps it in fp32, and what it is scaled to for the
 /// gradient of its weights.
-double norm_bytes(const model::BlockType& block, const LocalBlock& local, bool eager) {
-  if (!eager || block.norm_bias) return local.element;
+double norm_bytes(const model::BlockType& block, const LocalBlock& local, const model::EagerOperators& eager) {
+  if (!eager.has(EagerOperator::kNorms) || block.norm_bias) return local.element;
   return kWideElement + (block.gradients.weights ? local.element : 0);
 }
 
 /// Norm inputs, linear inputs and dropout masks: everything of width `hidden` between the tensor-parallel regions.
 Kept residual_stream(const model::BlockType& block, const LocalBlock& local, const KeptInputs& keeps,
-                     const RecomputeModules& again, const cluster::ExecutionMethods& methods, bool eager) {
+                     const RecomputeModules& again, const cluster::ExecutionMethods& methods,
+                     const model::EagerOperators& eager) {
   const double row = local.rows * local.hidden;
   // Attention and feed-forward on one input: one norm input; and with a single norm, one linear input.
   const double norm_inputs = block.parallel_attention ? std::max(1, block.norms - 1) : block.norms;
@@ -165,7 +168,7 @@ Kept feed_forward_tensors(const model::FeedForward& feed_forward, const LocalBlo
                           const model::Job& job, const RecomputeModules& again) {
   double column = local.tokens * column_bytes(feed_forward, local, keeps.activated);
   // Between the two operators of a gate.
-  if (job.eager_operators && feed_forward.gated) column += local.tokens * local.element;
+  if (job.eager_operators.has(EagerOperator::kGates) && feed_forward.gated) column += local.tokens * local.element;
   Kept kept{column * (local.dense + local.shared), 0};
   if (again.has(RecomputeModule::kSharedExperts)) kept.dropped = column * local.shared;
   if (feed_forward.is_moe()) kept += expert_tensors(feed_forward, local, keeps, job.fused_kernels, again);
@@ -175,11 +178,13 @@ Kept feed_forward_tensors(const model::FeedForward& feed_forward, const LocalBlo
 
 /// Between the two products of each adapter. Those in a framework's operators are in fp32, and each turns its input to
 /// it for itself (PEFT's autocast_adapter_dtype, and _cast_input_dtype of its layers).
-Kept adapter_tensors(const model::BlockType& block, const LocalBlock& local, const Degrees& degrees, bool eager) {
+Kept adapter_tensors(const model::BlockType& block, const LocalBlock& local, const Degrees& degrees,
+                     const model::EagerOperators& eager) {
+  const bool wide = eager.has(EagerOperator::kAdapters);
   Kept kept;
   for (const model::AdaptableMatrix& matrix : model::adapted_matrices(block)) {
     const auto rank = static_cast<double>(block.adapters.rank);
-    const double own = eager ? kWideElement * (local_matrix(block, matrix, degrees).in + rank) : local.element * rank;
+    const double own = wide ? kWideElement * (local_matrix(block, matrix, degrees).in + rank) : local.element * rank;
     kept.all += local.tokens * own;
   }
   return kept;

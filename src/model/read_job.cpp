@@ -97,16 +97,18 @@ EnumSet<Module> read_modules(io::ObjectReader& reader, std::string_view key,
   return out;
 }
 
-/// A name of several, or a list of modules.
-CudaGraphs read_cuda_graphs(io::ObjectReader& reader) {
-  constexpr std::string_view kKey = "cuda_graphs";
-  const std::vector<std::string> words = reader.strings_if(kKey);
+/// The name of one of several sets, or a list of modules.
+template <class Module, std::size_t N, std::size_t M>
+EnumSet<Module> read_named_modules(io::ObjectReader& reader, std::string_view key,
+                                   const std::array<std::pair<std::string_view, EnumSet<Module>>, M>& named,
+                                   const std::array<std::pair<std::string_view, Module>, N>& modules) {
+  const std::vector<std::string> words = reader.strings_if(key);
   std::vector<std::string> names;
-  for (const auto& [name, graphs] : kNamedGraphs) {
-    if (words.size() == 1 && words.front() == name) return graphs;
+  for (const auto& [name, set] : named) {
+    if (words.size() == 1 && words.front() == name) return set;
     names.emplace_back(name);
   }
-  return read_modules(reader, kKey, kGraphModuleNames, names);
+  return read_modules(reader, key, modules, names);
 }
 
 std::vector<LengthCount> read_lengths(io::ObjectReader& packing) {
@@ -321,11 +323,11 @@ Job read_job(io::ObjectReader& reader, const JobOverrides& overrides) {
   job.attention_kernel = io::read_named(reader, "attention_kernel", AttentionKernel::kDefault, AttentionKernel::kFlash2,
                                         AttentionKernel::kNative);
   job.fused_kernels = reader.boolean_or("fused_kernels", job.fused_kernels);
-  job.eager_operators = reader.boolean_or("eager_operators", job.eager_operators);
+  job.eager_operators = read_named_modules(reader, "eager_operators", kNamedEagerOperators, kEagerOperatorNames);
   job.in_place_loss = reader.boolean_or("in_place_loss", job.in_place_loss);
   job.fused_loss =
       io::read_named(reader, "fused_loss", FusedLoss::kNone, FusedLoss::kNative, FusedLoss::kTransformerEngine);
-  job.cuda_graphs = read_cuda_graphs(reader);
+  job.cuda_graphs = read_named_modules(reader, "cuda_graphs", kNamedGraphs, kGraphModuleNames);
   job.grouped_gemm = reader.boolean_or("grouped_gemm", job.grouped_gemm);
   job.expert_dispatch = io::read_named(reader, "expert_dispatch", ExpertDispatch::kAllToAll, ExpertDispatch::kDeepEp,
                                        ExpertDispatch::kHybridEp);

@@ -117,8 +117,8 @@
 //     flash_attention: true
 //     attention_kernel: default       # or flash-2, or native: made for the GPU's generation (FlashAttention-3, cuDNN)
 //     fused_kernels: false            # operators that move memory run as kernels written for them (Transformer Engine)
-//     eager_operators: false          # RMSNorm, rotary embeddings and gates are a framework's operators, a kernel each,
-//                                     # as in models of Hugging Face without torch.compile
+//     eager_operators: none           # or all, or [norms, rotary, gates, adapters]: a framework's operators, a kernel
+//                                     # each, as in models of Hugging Face without torch.compile
 //     cuda_graphs: none               # or blocks, step, [attn, moe_router]: kernels that the host need not issue
 //     grouped_gemm: false             # products of all local experts are one kernel (torch._grouped_mm)
 //     expert_dispatch: all-to-all     # or deepep, hybridep: a token crosses to a node once, whatever its experts there

@@ -125,8 +125,8 @@ ordered_json adapters_json(const Adapters& adapters) {
   return out;
 }
 
-ordered_json graphs_json(const CudaGraphs& graphs) {
-  const std::vector<std::string_view> names = names_of(graphs);
+/// One name stands alone.
+ordered_json names_json(const std::vector<std::string_view>& names) {
   return names.size() == 1 ? ordered_json(names.front()) : ordered_json(names);
 }
 
@@ -251,10 +251,10 @@ ordered_json training_json(const Job& job) {
   out["flash_attention"] = job.flash_attention;
   if (job.attention_kernel != AttentionKernel::kDefault) out["attention_kernel"] = to_string(job.attention_kernel);
   if (job.fused_kernels) out["fused_kernels"] = true;
-  if (job.eager_operators) out["eager_operators"] = true;
+  if (!job.eager_operators.empty()) out["eager_operators"] = names_json(names_of(job.eager_operators));
   if (job.in_place_loss) out["in_place_loss"] = true;
   if (job.fused_loss != FusedLoss::kNone) out["fused_loss"] = to_string(job.fused_loss);
-  if (!job.cuda_graphs.empty()) out["cuda_graphs"] = graphs_json(job.cuda_graphs);
+  if (!job.cuda_graphs.empty()) out["cuda_graphs"] = names_json(names_of(job.cuda_graphs));
   if (job.grouped_gemm) out["grouped_gemm"] = true;
   if (job.expert_dispatch != ExpertDispatch::kAllToAll) out["expert_dispatch"] = to_string(job.expert_dispatch);
   if (job.context_exchange != ContextExchange::kRing) out["context_exchange"] = to_string(job.context_exchange);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tangram/base/expected.hpp"
+#include "tangram/model/eager_operators.hpp"
 #include "tangram/model/packing.hpp"
 
 namespace tangram::accuracy {
@@ -91,9 +92,10 @@ struct ExpertFacts {
 /// What a configuration says of kernels and dropout; what it does not say follows from the software.
 struct KernelFacts {
   std::optional<bool> dropout;
-  std::optional<bool> fused;               ///< operators that move memory
-  std::optional<bool> fused_loss;          ///< logits become their gradient in one kernel
-  std::optional<bool> fused_accumulation;  ///< weight-gradient products add into the main gradients
+  std::optional<bool> fused;                        ///< operators that move memory
+  std::optional<bool> fused_loss;                   ///< logits become their gradient in one kernel
+  std::optional<bool> fused_accumulation;           ///< weight-gradient products add into the main gradients
+  std::optional<model::EagerOperators> eager = {};  ///< written in a framework's operators
   bool operator==(const KernelFacts&) const = default;
 };
 

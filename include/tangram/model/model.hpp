@@ -14,6 +14,7 @@
 #include "tangram/base/units.hpp"
 #include "tangram/model/adapters.hpp"
 #include "tangram/model/cuda_graphs.hpp"
+#include "tangram/model/eager_operators.hpp"
 #include "tangram/model/execution_options.hpp"
 #include "tangram/model/modules.hpp"
 #include "tangram/model/offload_modules.hpp"
@@ -252,9 +253,7 @@ struct Job {
   AttentionKernel attention_kernel = AttentionKernel::kDefault;  ///< with flash_attention
   bool fused_kernels =
       false;  ///< operators that move memory run as kernels written for them; see cluster::FusedKernels
-  /// Norms without a bias (RMSNorm), rotary embeddings and gates are written in a framework's operators, a kernel each,
-  /// in fp32 where they ask for it, as in models of Hugging Face and of PyTorch without torch.compile.
-  bool eager_operators = false;
+  EagerOperators eager_operators;
   bool in_place_loss = false;  ///< one copy of the logits in fp32 becomes softmax and gradient, as Megatron-LM's does
   FusedLoss fused_loss = FusedLoss::kNone;
   CudaGraphs cuda_graphs;

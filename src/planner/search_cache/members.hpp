@@ -153,6 +153,11 @@ auto members(S& s) {
   return std::tie(s.bits);
 }
 
+template <Of<model::EagerOperators> S>
+auto members(S& s) {
+  return std::tie(s.bits);
+}
+
 template <Of<model::RecomputeModules> S>
 auto members(S& s) {
   return std::tie(s.bits);

@@ -102,6 +102,30 @@ TEST_CASE("slow networks are TCP, fast ones are not") {
   CHECK(latency("200 Gb/s") == Nanoseconds(5'000));
 }
 
+TEST_CASE("a rack of Grace Blackwell has the network of all its trays") {
+  Measurement m;
+  const auto rate = [&](const char* text, int per_node) {
+    m.interconnect = text;
+    const GpuGroup group{"GB200", 512, per_node};
+    return node_network(m, group, device("GB200"), gpus_per_node(group, device("GB200"))).bandwidth.value() / kGigabit;
+  };
+  CHECK(rate("4x400 Gb/s", 4) == Approx(16 * 4 * 400));  // of 64 GPUs on 16 trays
+  CHECK(rate("400 Gb/s per GPU", 4) == Approx(64 * 400));
+  CHECK(rate("1600 Gb/s per node", 4) == Approx(16 * 1600));
+  CHECK(rate("4x400 Gb/s", 0) == Approx(4 * 400));  // of what is not printed
+}
+
+TEST_CASE("models with gates have no dropout, others of their time do") {
+  Measurement m = fixtures::complete();
+  const auto drops = [&](bool gated, const char* gpu) {
+    m.model.gated = gated;
+    return find_model(m, device(gpu))->job.dropout;
+  };
+  CHECK(drops(false, "A100"));
+  CHECK_FALSE(drops(true, "A100"));
+  CHECK_FALSE(drops(false, "H100"));
+}
+
 TEST_CASE("a hybrid model is found by its name, and has to have the sizes that are printed") {
   Measurement m;
   m.sequence = 8192;
@@ -192,19 +216,26 @@ TEST_CASE("how values fit 8 bits is printed, or the software's") {
 
 TEST_CASE("fused attention is printed, or of its time") {
   Measurement m;
-  CHECK_FALSE(uses_fused_attention(m, device("A100")));
-  CHECK(uses_fused_attention(m, device("H100")));
-  CHECK(uses_fused_attention(m, device("MI300X")));
+  model::Model plain;
+  plain.types.emplace_back().feed_forward.gated = false;
+  const auto fused = [&](const char* gpu) { return uses_fused_attention(m, device(gpu), plain); };
+  CHECK_FALSE(fused("A100"));
+  CHECK(fused("H100"));
+  CHECK(fused("MI300X"));
   m.zero = 1;
-  CHECK_FALSE(uses_fused_attention(m, device("A100")));
+  CHECK_FALSE(fused("A100"));
+  // Models with gates are younger than FlashAttention.
+  model::Model gated = plain;
+  gated.types.front().feed_forward.gated = true;
+  CHECK(uses_fused_attention(m, device("A100"), gated));
   m.zero = 2;
-  CHECK(uses_fused_attention(m, device("A100")));
+  CHECK(fused("A100"));
   m.zero.reset();
   m.sharding_group = 8;
   CHECK(zero_stage(m) == 3);
-  CHECK(uses_fused_attention(m, device("A100")));
+  CHECK(fused("A100"));
   m.flash_attention = false;
-  CHECK_FALSE(uses_fused_attention(m, device("H100")));
+  CHECK_FALSE(fused("H100"));
   m.zero = 1;
   CHECK(zero_stage(m) == 1);
 }
@@ -312,22 +343,26 @@ TEST_CASE("experts are one kernel where the software says so") {
 TEST_CASE("models in PyTorch's operators are eager unless they are compiled or say so") {
   Measurement m = fixtures::complete();
   const auto job = [&] { return find_model(m, device("H100"))->job; };
-  CHECK_FALSE(job().eager_operators);
-  for (const char* trainer : {"torchtitan", "fms-fsdp (PyTorch FSDP)", "Hugging Face PEFT"}) {
+  CHECK(job().eager_operators.empty());
+  for (const char* trainer : {"torchtitan", "fms-fsdp (PyTorch FSDP)", "Hugging Face PEFT", "LitGPT (Lightning Fabric)",
+                              "DeepSpeed (ms-swift, transformers)", "torchtune", "PaddleNLP (Paddle 2.5.1)"}) {
     m.framework = trainer;
     m.variant = "";
-    CHECK(job().eager_operators);
+    CHECK(job().eager_operators == model::kAllEager);
     CHECK(job().fused_kernels);  // products are those of today
     m.variant = "compile";
-    CHECK_FALSE(job().eager_operators);
+    CHECK(job().eager_operators.empty());
   }
   m.variant = "";
   m.kernels.fused = true;
-  CHECK_FALSE(job().eager_operators);
+  CHECK(job().eager_operators.empty());
+  m.kernels = {};
+  m.kernels.eager = model::EagerOperators{model::EagerOperator::kGates};  // as printed
+  CHECK(job().eager_operators == model::EagerOperators{model::EagerOperator::kGates});
   m.kernels = {};
   m.framework = "";
   m.source = "NVIDIA NeMo AutoModel performance summary";
-  CHECK(job().eager_operators);
+  CHECK(job().eager_operators == model::kAllEager);
   CHECK(job().grouped_gemm);
   CHECK_FALSE(job().overlap_gather);
 }
@@ -692,13 +727,15 @@ TEST_CASE("ZeRO-3 in fp16 where bf16 would do is of the time before fused attent
   Measurement m = fixtures::complete();
   m.zero = 3;
   m.precision = "fp16";
+  model::Model plain;
+  plain.types.emplace_back().feed_forward.gated = false;
   CHECK(shards_eagerly(m, device("A100")));
-  CHECK_FALSE(uses_fused_attention(m, device("A100")));
+  CHECK_FALSE(uses_fused_attention(m, device("A100"), plain));
   CHECK_FALSE(shards_eagerly(m, device("V100")));  // has no bf16 to do without
   CHECK_FALSE(shards_eagerly(m, device("H100")));
   m.precision = "amp_bf16";
   CHECK_FALSE(shards_eagerly(m, device("A100")));
-  CHECK(uses_fused_attention(m, device("A100")));
+  CHECK(uses_fused_attention(m, device("A100"), plain));
 }
 
 TEST_CASE("the driver counts the buffers of every communicator") {

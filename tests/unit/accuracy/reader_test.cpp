@@ -163,6 +163,16 @@ TEST_CASE("a row may say which layers are in 16 bits, and of which type moments 
         "1:35 \"memory_unit\" must be \"GB\" (10^9 bytes) or \"GiB\"\n");
 }
 
+TEST_CASE("a row may say what its model writes in a framework's operators") {
+  using enum model::EagerOperator;
+  CHECK_FALSE(row(R"("id": "a")").kernels.eager);
+  CHECK(row(R"("eager_operators": "all")").kernels.eager == model::kAllEager);
+  CHECK(row(R"("eager_operators": "none")").kernels.eager == model::EagerOperators{});
+  CHECK(row(R"("eager_operators": ["gates", "rotary"])").kernels.eager == model::EagerOperators{kRotary, kGates});
+  CHECK(mistakes(R"("eager_operators": ["gates", "softmax"])") ==
+        "1:22 \"eager_operators\" must be none, all, or a list of norms, rotary, gates and adapters\n");
+}
+
 TEST_CASE("a row may say what its samples are packed of") {
   CHECK(row(R"("packing": {"mean_length": 180})").packing == model::Packing{180, 0, {}});
   CHECK(row(R"("packing": {"mean_length": 180, "p95_length": 400})").packing == model::Packing{180, 400, {}});

@@ -63,7 +63,7 @@ TEST_CASE("catalogue: figures are of hardware") {
     if (const auto& native = type.compute.native_attention) {
       CHECK_FALSE(native->source.empty());
       CHECK(native->forward > type.compute.attention_forward);
-      CHECK(native->forward <= 0.9);
+      CHECK(native->forward <= 0.95);  // of H20, whose peak is cut: measured
       CHECK(native->backward <= native->forward);
     }
     CHECK(type.compute.kernel_launch >= 1_us);

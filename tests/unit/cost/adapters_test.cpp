@@ -96,7 +96,7 @@ TEST_CASE("adapters: kept is what they read, what passes between their products,
 TEST_CASE("adapters in a framework's operators are in fp32 and keep an input each") {
   const auto kept = [](const model::Adapters& adapters) {
     model::Model model = llama(adapters);
-    model.job.eager_operators = true;
+    model.job.eager_operators = model::kAllEager;
     return block_activation(model.block(0), model.job, {}, 1).none / 2048;  // bytes a token
   };
   const double none = kept(beside({kOutput})) - 4 * (4096 + 16);
@@ -106,11 +106,25 @@ TEST_CASE("adapters in a framework's operators are in fp32 and keep an input eac
   const auto time = [](bool eager) {
     model::Model model = llama(beside({}));
     const BlockTime frozen = time_of(without(model.block(0)), model.job);
-    model.job.eager_operators = eager;
+    model.job.eager_operators = eager ? model::kAllEager : model::EagerOperators{};
     const BlockTime adapted = time_of(model.block(0), model.job);
     return adapted.compute.forward + adapted.compute.backward - frozen.compute.forward - frozen.compute.backward;
   };
   CHECK(time(true) > 2 * time(false));
+  // Each operator alone adds its own time.
+  const auto seconds = [](const model::EagerOperators& eager) {
+    model::Model model = llama(beside({}));
+    model.job.eager_operators = eager;
+    const BlockTime block = time_of(model.block(0), model.job);
+    return block.compute.forward + block.compute.backward;
+  };
+  double added = 0;
+  for (const auto& [_, each] : model::kEagerOperatorNames) {
+    const double own = seconds({each}) - seconds({});
+    CHECK(own > 0);
+    added += own;
+  }
+  CHECK(seconds(model::kAllEager) - seconds({}) == Approx(added));
   cluster::GpuType without_fp32 = a100();
   for (const DType wide : {DType::kFp32, DType::kTf32})
     without_fp32.peak[static_cast<std::size_t>(wide)] = FlopsPerSecond(0);

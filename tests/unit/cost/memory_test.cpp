@@ -61,12 +61,16 @@ TEST_CASE("a framework's operators keep what each reads") {
   model::Model model = model_of(llama_block(4096, 32, 8, 14336, 8192), 32, 128'256);
   const auto kept = [&] { return block_activation(model.types.front(), model.job, {}, 1).none / 8192; };
   const double fused = kept();
-  model.job.eager_operators = true;
+  model.job.eager_operators = model::kAllEager;
   CHECK(kept() - fused == Approx(2 * 4 * 4096 + 2 * 14336));
+  model.job.eager_operators = {model::EagerOperator::kNorms};
+  CHECK(kept() - fused == Approx(2 * 4 * 4096));
+  model.job.eager_operators = {model::EagerOperator::kRotary, model::EagerOperator::kGates};
+  CHECK(kept() - fused == Approx(2 * 14336));
   model.types.front().gradients.weights = false;
-  model.job.eager_operators = false;
+  model.job.eager_operators = {};
   const double frozen = kept();
-  model.job.eager_operators = true;
+  model.job.eager_operators = model::kAllEager;
   CHECK(kept() - frozen == Approx(2 * 2 * 4096 + 2 * 14336));  // no gradient reads what a norm scales
 }
 

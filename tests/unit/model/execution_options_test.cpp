@@ -99,6 +99,26 @@ TEST_CASE("CUDA graphs: one of three names, or modules") {
   CHECK(misspelt.error().front().hint == "did you mean \"blocks\"?");
 }
 
+TEST_CASE("a framework's operators: none, all, or which") {
+  using enum EagerOperator;
+  const auto eager = [](const std::string& value) {
+    return read_training(", eager_operators: " + value).job.eager_operators;
+  };
+  CHECK(eager("none").empty());
+  CHECK(eager("all") == EagerOperators{kNorms, kRotary, kGates, kAdapters});
+  CHECK(eager("rotary") == EagerOperators{kRotary});
+  CHECK(eager("[gates, norms]") == EagerOperators{kNorms, kGates});
+  CHECK(names_of(eager("[gates, norms]")) == std::vector<std::string_view>{"norms", "gates"});
+  for (const char* value : {"none", "all", "adapters", "[rotary, gates]"}) {
+    const Model model = read_training(std::string(", eager_operators: ") + value);
+    CHECK(valid(read_model(write_model(model), "written.json")).job == model.job);
+  }
+  const auto misspelt = read_model(model_text(", eager_operators: [rotery]"), "test.yaml");
+  REQUIRE_FALSE(misspelt);
+  CHECK(misspelt.error().front().message.find("unknown module \"rotery\"") != std::string::npos);
+  CHECK(misspelt.error().front().hint == "did you mean \"rotary\"?");
+}
+
 TEST_CASE("CUDA graphs: captured of what the model has") {
   using enum GraphModule;
   Model model = read_training(", cuda_graphs: blocks");

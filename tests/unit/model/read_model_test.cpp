@@ -238,7 +238,7 @@ TEST_CASE("read: the written form keeps what is not a default") {
       kTraining +
           ", precision: fp32, optimizer: {name: mine, state_bytes_per_parameter: 5}, flash_attention: false,"
           " gradient_bytes_per_parameter: 2, loss_normalization: sample_mean, microbatch: 4, forbid: [cp, zero],"
-          " attention_kernel: native, fused_kernels: true, eager_operators: true, cuda_graphs: step, grouped_gemm: "
+          " attention_kernel: native, fused_kernels: true, eager_operators: [gates, norms], cuda_graphs: step, grouped_gemm: "
           "true, expert_dispatch: "
           "hybridep, "
           "context_exchange: all-to-all,"
@@ -252,7 +252,7 @@ TEST_CASE("read: the written form keeps what is not a default") {
   CHECK(model.job.wide_experts);
   CHECK(model.job.attention_kernel == AttentionKernel::kNative);
   CHECK(model.job.fused_kernels);
-  CHECK(model.job.eager_operators);
+  CHECK(model.job.eager_operators == model::EagerOperators{EagerOperator::kNorms, EagerOperator::kGates});
   CHECK(model.job.cuda_graphs == model::kGraphOfStep);
   CHECK(model.job.grouped_gemm);
   CHECK(model.job.expert_dispatch == ExpertDispatch::kHybridEp);

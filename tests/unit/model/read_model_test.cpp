@@ -238,7 +238,8 @@ TEST_CASE("read: the written form keeps what is not a default") {
       kTraining +
           ", precision: fp32, optimizer: {name: mine, state_bytes_per_parameter: 5}, flash_attention: false,"
           " gradient_bytes_per_parameter: 2, loss_normalization: sample_mean, microbatch: 4, forbid: [cp, zero],"
-          " attention_kernel: native, fused_kernels: true, eager_operators: [gates, norms], cuda_graphs: step, grouped_gemm: "
+          " attention_kernel: native, fused_kernels: true, eager_operators: [gates, norms], cuda_graphs: step, "
+          "grouped_gemm: "
           "true, expert_dispatch: "
           "hybridep, "
           "context_exchange: all-to-all,"

@@ -54,8 +54,9 @@ KeptInputs inputs_of_adapters(const model::BlockType& block, const LocalBlock& l
 
 /// Adapters in a framework's operators keep copies of their own (adapter_tensors).
 KeptInputs kept_inputs(const model::BlockType& block, const LocalBlock& local, const model::EagerOperators& eager) {
-  if (!block.gradients.weights)
+  if (!block.gradients.weights) {
     return eager.has(EagerOperator::kAdapters) ? KeptInputs{} : inputs_of_adapters(block, local);
+  }
   const double one = local.kept_input;
   return {one, one, local.element, one, local.kept_twice, one, one, local.kept_expert_input};
 }

@@ -80,13 +80,13 @@ std::string module_hint(std::string_view name, const Names& names, std::vector<s
   return fmt::format("known modules: {}", fmt::join(known, ", "));
 }
 
-/// A list of modules, which are called as `names` has them; `others`: what the key may say instead.
+/// `words` of a key, which are called as `names` has them; `others`: what the key may say instead.
 template <class Module, std::size_t N>
-EnumSet<Module> read_modules(io::ObjectReader& reader, std::string_view key,
-                             const std::array<std::pair<std::string_view, Module>, N>& names,
-                             const std::vector<std::string>& others = {}) {
+EnumSet<Module> modules_called(io::ObjectReader& reader, std::string_view key, const std::vector<std::string>& words,
+                               const std::array<std::pair<std::string_view, Module>, N>& names,
+                               const std::vector<std::string>& others = {}) {
   EnumSet<Module> out;
-  for (const std::string& name : reader.strings_if(key)) {
+  for (const std::string& name : words) {
     const auto found = std::ranges::find(names, name, [](const auto& row) { return row.first; });
     if (found != names.end()) {
       out.add(found->second);
@@ -95,6 +95,13 @@ EnumSet<Module> read_modules(io::ObjectReader& reader, std::string_view key,
     report_item(reader, key, name, fmt::format("unknown module \"{}\"", name), module_hint(name, names, others));
   }
   return out;
+}
+
+/// A list of modules.
+template <class Module, std::size_t N>
+EnumSet<Module> read_modules(io::ObjectReader& reader, std::string_view key,
+                             const std::array<std::pair<std::string_view, Module>, N>& names) {
+  return modules_called(reader, key, reader.strings_if(key), names);
 }
 
 /// The name of one of several sets, or a list of modules.
@@ -108,7 +115,7 @@ EnumSet<Module> read_named_modules(io::ObjectReader& reader, std::string_view ke
     if (words.size() == 1 && words.front() == name) return set;
     names.emplace_back(name);
   }
-  return read_modules(reader, key, modules, names);
+  return modules_called(reader, key, words, modules, names);
 }
 
 std::vector<LengthCount> read_lengths(io::ObjectReader& packing) {

@@ -117,6 +117,9 @@ TEST_CASE("a framework's operators: none, all, or which") {
   REQUIRE_FALSE(misspelt);
   CHECK(misspelt.error().front().message.find("unknown module \"rotery\"") != std::string::npos);
   CHECK(misspelt.error().front().hint == "did you mean \"rotary\"?");
+  const auto boolean = read_model(model_text(", eager_operators: true"), "test.yaml");
+  REQUIRE_FALSE(boolean);
+  CHECK(boolean.error().size() == 1);
 }
 
 TEST_CASE("CUDA graphs: captured of what the model has") {

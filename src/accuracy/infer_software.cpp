@@ -109,8 +109,11 @@ model::Fp8Recipe find_fp8_recipe(const Measurement& m) {
 
 /// NeMo's and Megatron-Bridge's recipes keep parameters in 8 and 4 bits (fp8_params, fp8_param_gather and
 /// fp4_param_gather in their mixed precision), but for scales of blocks. So do AMD's submissions to MLPerf, which are
-/// made of NeMo.
+/// made of NeMo. FSDP2 gathers them so where a tensor has one scale (torchao's enable_fsdp_float8_all_gather, which
+/// sources print); compilers gather two bytes.
 bool keeps_narrow_parameters(const Measurement& m, const cluster::GpuType& device, model::Fp8Recipe recipe) {
+  if (is_compiled(m)) return false;
+  if (names_any(software_of(m), {"torchtitan", "fsdp2"})) return recipe == model::Fp8Recipe::kTensorwise;
   const bool narrow = follows_recipes(m, device) || names_any(m.source, {"mlperf training"});
   return narrow && recipe != model::Fp8Recipe::kBlockwise;
 }

@@ -39,7 +39,7 @@ double zero_buffers(const UnitCosts& units, const UnitCost& unit, int zero) {
   by_tensor += unit.copies;
   const bool ahead = methods.gathered_once && methods.gather_barrier <= 0;
   const double gathered = ahead ? 2 : 1;  // the next unit's as well
-  return gathered * parameters * static_cast<double>(units.parameter_bytes) + unit.tensor_share * by_tensor;
+  return gathered * parameters * unit.gathered_bytes + unit.tensor_share * by_tensor;
 }
 
 /// Under ZeRO-3 they are made of what is gathered, and let go with it.

@@ -73,17 +73,17 @@ Measured adapted(Measured measured, const BlockTime& time, const model::Gradient
 }
 
 /// A collective over the shared parameters and one over the experts, each among the ranks that share its shards.
-double sharded_collective(Collective kind, const LocalParameters& parameters, std::int64_t bytes_per_parameter,
+double sharded_collective(Collective kind, const LocalParameters& parameters, double bytes_per_parameter,
                           const UnitCosts& units) {
-  const double bytes = static_cast<double>(bytes_per_parameter);
-  return collective_seconds(kind, parameters.shared * bytes, units.groups.shards, units.shape, units.curves) +
-         collective_seconds(kind, parameters.expert * bytes, units.groups.expert_shards, units.shape, units.curves);
+  const double shared = parameters.shared * bytes_per_parameter;
+  const double expert = parameters.expert * bytes_per_parameter;
+  return collective_seconds(kind, shared, units.groups.shards, units.shape, units.curves) +
+         collective_seconds(kind, expert, units.groups.expert_shards, units.shape, units.curves);
 }
 
 /// Kernels that read and write so many bytes for each of some parameters.
-double pass_seconds(const LocalParameters& parameters, std::int64_t bytes_per_parameter, const DeviceRates& rates) {
-  const double count = parameters.shared + parameters.expert;
-  return streaming_seconds(static_cast<double>(bytes_per_parameter) * count, rates);
+double pass_seconds(const LocalParameters& parameters, double bytes_per_parameter, const DeviceRates& rates) {
+  return streaming_seconds(bytes_per_parameter * (parameters.shared + parameters.expert), rates);
 }
 
 LocalParameters all_of(const UnitCost& unit) { return {unit.shared_parameters, unit.expert_parameters}; }
@@ -93,13 +93,13 @@ bool is_trained(const UnitCost& unit) { return unit.trained_shared + unit.traine
 /// A list of shards is a tensor of its own: gathers clear the target (written) and copy each shard to its place (read,
 /// written), scatters copy each shard into the list (PyTorch's ProcessGroupNCCL.cpp; DeepSpeed's
 /// runtime/zero/partition_parameters.py of 2021).
-constexpr std::int64_t kGatherCopies = 3;
-constexpr std::int64_t kScatterCopies = 2;
+constexpr double kGatherCopies = 3;
+constexpr double kScatterCopies = 2;
 
 /// Of a unit's gather what its pass waits for.
 double waited_share(const UnitCost& unit, const UnitCosts& units) {
   const double barrier = units.shape.methods.gather_barrier;
-  const double bytes = (unit.shared_parameters + unit.expert_parameters) * static_cast<double>(units.parameter_bytes);
+  const double bytes = (unit.shared_parameters + unit.expert_parameters) * unit.gathered_bytes;
   return barrier < bytes ? barrier / bytes : 1;
 }
 
@@ -107,15 +107,16 @@ double waited_share(const UnitCost& unit, const UnitCosts& units) {
 /// side by side kOverlapLoss stays exposed. What already hides context parallelism's ring hides nothing else.
 void set_zero(UnitCost& unit, const BlockTime& time, const model::Job& job, const UnitCosts& units) {
   const cluster::ExecutionMethods& methods = units.shape.methods;
-  double gather = sharded_collective(Collective::kAllGather, all_of(unit), units.parameter_bytes, units);
+  const auto gradient = static_cast<double>(units.gradient_bytes);
+  double gather = sharded_collective(Collective::kAllGather, all_of(unit), unit.gathered_bytes, units);
   double scatter = 0;
   if (is_trained(unit)) {
-    scatter = sharded_collective(Collective::kReduceScatter, trained_of(unit), units.gradient_bytes, units);
+    scatter = sharded_collective(Collective::kReduceScatter, trained_of(unit), gradient, units);
   }
   if (!methods.gathered_once) {
     const DeviceRates rates = device_rates(units.shape.device, job);
-    gather += pass_seconds(all_of(unit), kGatherCopies * units.parameter_bytes, rates);
-    if (is_trained(unit)) scatter += pass_seconds(trained_of(unit), kScatterCopies * units.gradient_bytes, rates);
+    gather += pass_seconds(all_of(unit), kGatherCopies * unit.gathered_bytes, rates);
+    if (is_trained(unit)) scatter += pass_seconds(trained_of(unit), kScatterCopies * gradient, rates);
   }
   const double share = methods.overlapped ? 1 : 0;
   const double forward = share * (time.compute.forward + time.bus.forward - time.overlapped.forward);
@@ -135,10 +136,11 @@ void set_zero(UnitCost& unit, const BlockTime& time, const model::Job& job, cons
 /// DeepSpeed's runtime/bf16_optimizer.py does, and added (both read, the main ones written).
 void add_accumulation(UnitCost& unit, const model::Job& job, const UnitCosts& units) {
   if (job.fused_accumulation || !is_trained(unit)) return;
-  const bool converted = units.gradient_bytes > units.parameter_bytes;
-  const std::int64_t conversion = converted ? units.parameter_bytes + units.gradient_bytes : 0;
+  const auto parameter = static_cast<double>(units.parameter_bytes);
+  const auto gradient = static_cast<double>(units.gradient_bytes);
+  const double conversion = gradient > parameter ? parameter + gradient : 0;
   const DeviceRates rates = device_rates(units.shape.device, job);
-  unit.backward += pass_seconds(trained_of(unit), conversion + 3 * units.gradient_bytes, rates);
+  unit.backward += pass_seconds(trained_of(unit), conversion + 3 * gradient, rates);
 }
 
 /// Else Megatron-Core's: 40 million parameters, or a million a data-parallel rank (distributed_data_parallel.py).

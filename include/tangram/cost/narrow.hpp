@@ -31,7 +31,7 @@ struct NarrowCopies {
 /// Bytes of a value in one copy, scales included: fp8 or fp4; 2 in other formats.
 [[nodiscard]] double narrow_bytes(DType format, model::Fp8Recipe recipe);
 
-/// Bytes of a parameter that a GPU holds and, by ZeRO-1 and 2, gathers, at least, on whatever GPUs.
+/// Bytes of a parameter that a GPU holds and gathers, at least, on whatever GPUs.
 [[nodiscard]] double least_parameter_bytes(const model::Job& job);
 
 }  // namespace tangram::cost

@@ -39,7 +39,7 @@ struct UnitCost {
   double trained_shared = 0;      ///< of shared_parameters, those with gradients and optimizer state
   double trained_expert = 0;      ///< of expert_parameters, the same
   double trained_parameters = 0;  ///< of the whole unit, unsharded
-  double gathered_bytes = 0;      ///< a trained parameter that ZeRO-1 and 2 gather
+  double gathered_bytes = 0;      ///< a parameter that ZeRO gathers
   double copies = 0;              ///< bytes of weights as products in 8 or 4 bits read them, beside those of 2 bytes
   double gathered_copies = 0;     ///< the same from ZeRO-1 on, which may gather them as these: then none
   double kept_shared = 0;         ///< bytes of shared_parameters from ZeRO-1 on, before it shards them: 2 each, or as

@@ -234,7 +234,7 @@ struct Job {
   std::int64_t global_batch = 0;   ///< samples per iteration
   DType precision = DType::kBf16;  ///< of the matrix products; parameters and activations are 2 bytes under fp8
   Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;
-  /// Under fp8 and fp4: parameters are kept and, by ZeRO-1 and 2, gathered as products read them.
+  /// Under fp8 and fp4: parameters are kept and gathered as products read them.
   bool narrow_parameters = false;
   /// Under fp8: copies of weights by columns, which gradients of inputs read, stay from one microbatch to the next;
   /// else each backward pass makes them of those by rows, which one scale a tensor or a square block of it allows.

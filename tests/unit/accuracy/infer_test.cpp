@@ -208,6 +208,10 @@ TEST_CASE("how values fit 8 bits is printed, or the software's") {
   // Recipes of NeMo and Megatron-Bridge keep parameters narrow, Transformer Engine's layers their inputs.
   CHECK(job("FP8-CS", bridge).narrow_parameters);
   CHECK_FALSE(job("fp8", "torchtitan").narrow_parameters);
+  CHECK_FALSE(job("fp8", "NVIDIA DGX Cloud, PaxML").narrow_parameters);
+  // FSDP2 gathers tensors of one scale in 8 bits.
+  CHECK(job("fp8 tensorwise", "torchtitan").narrow_parameters);
+  CHECK_FALSE(job("fp8 rowwise", "torchtitan").narrow_parameters);
   CHECK(job("FP8-CS", bridge).narrow_inputs);
   CHECK_FALSE(job("fp8", "torchtitan").narrow_inputs);
   CHECK(job("NVFP4", "torchtitan").narrow_inputs);

@@ -399,7 +399,8 @@ Expected<Experiment> express(const Measurement& printed, std::span<const cluster
   experiment.gpus = static_cast<int>(machine->gpus.size());
   experiment.microbatch_group = m->microbatch_group;
   experiment.zero = planned_zero(*m, layout->stages.size());
-  experiment.overlaps_sync = is_recent(device) || (experiment.zero == 3 && !shards_eagerly(*m, device));
+  const bool sharded_by_block = experiment.zero == 3 && !shards_eagerly(*m, device);
+  experiment.overlaps_sync = is_recent(device) || sharded_by_block || overlaps_reduction(*m);
   if (!experiment.overlaps_sync) experiment.model.job.gradient_bucket = kAllGradients;
   experiment.blocking_transfers = stops_for_transfers(*m);
   experiment.recompute = find_recompute(*m);

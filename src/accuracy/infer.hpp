@@ -60,6 +60,9 @@ inline constexpr std::string_view kMegatronDeepSpeed = "Megatron-DeepSpeed";
 /// Communicators whose buffers the printed peak of memory holds: none but in the driver's count.
 [[nodiscard]] int communicators_counted(const Measurement& measurement, const Experiment& experiment);
 
+/// Gradients beside backward passes, as printed.
+[[nodiscard]] bool overlaps_reduction(const Measurement& measurement);
+
 /// Attention kernel, fused kernels and CUDA graphs of the software that ran.
 void set_kernels(model::Job& job, const Measurement& measurement, const cluster::GpuType& device);
 

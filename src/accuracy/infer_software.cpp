@@ -192,6 +192,10 @@ std::vector<cluster::GpuType> devices_of_the_time(const Measurement& m, std::spa
   return own;
 }
 
+bool overlaps_reduction(const Measurement& m) {
+  return overlaps(m, "grad_reduce") || overlaps(m, "overlap_grad_reduce");
+}
+
 void set_kernels(model::Job& job, const Measurement& m, const cluster::GpuType& device) {
   const bool vendor = has_vendor_kernels(m, device);
   const bool generation = vendor || (is_young(m) && !is_recent(device));

@@ -72,7 +72,8 @@ double selective_seconds(const BlockContext& c, const MixerTime& mixer, const Pa
     const double unread = c.exchanges.shape.methods.early_stop ? last_product(c, c.local.dense, job) : 0;
     seconds += std::max(0.0, dense_again(c, c.local.dense, job) - unread);
   }
-  if (again.has(RecomputeModule::kExperts)) return seconds + experts_again(c, routed, exchange, job);
+  // Parts of what is run again as a whole are run once more in its own backward pass (Megatron-Core's moe_layer.py).
+  if (again.has(RecomputeModule::kExperts)) seconds += experts_again(c, routed, exchange, job);
   if (again.has(RecomputeModule::kExpertActivation)) seconds += expert_activation(c).forward;
   if (again.has(RecomputeModule::kSharedExperts)) seconds += dense_again(c, c.local.shared, job);
   return seconds;

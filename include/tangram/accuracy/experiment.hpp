@@ -36,8 +36,8 @@
 //   operators   where a trainer is made of PyTorch's own parts (FSDP, torchtitan, AutoModel) or the model is Hugging
 //               Face's: RMSNorm, rotary positions and gates a kernel each, unless compiled (variant) or said to be
 //               fused; and copies around exchanges of sequence parallelism
-//   sync        reduced beside backward on Hopper and later, and under FSDP; after it in the software of earlier
-//               machines; by FSDP with the last microbatch alone as printed (no_sync)
+//   sync        reduced beside backward on Hopper and later, under FSDP and where that is printed; after it in the
+//               software of earlier machines; by FSDP with the last microbatch alone as printed (no_sync)
 //   gradients   of microbatches are added up by the weight-gradient products on Hopper and later, under FSDP and with
 //               sequence parallelism (Megatron-LM got both in 2022), by kernels of their own in the software of earlier
 //               machines; DeepSpeed's bf16 optimizer (runtime/bf16_optimizer.py), which adds up in fp32, keeps the

@@ -353,11 +353,14 @@ TEST_CASE("Composer gathers between backward passes, and gradients may be reduce
   CHECK(methods().reduced_once);
 }
 
-TEST_CASE("gradients are reduced beside backward on Hopper and later, and under FSDP") {
+TEST_CASE("gradients are reduced beside backward on Hopper and later, under FSDP and where printed") {
   Measurement m = fixtures::complete();
   m.gpus.front().type = "A100-80GB-SXM";
   m.precision = "bf16";
   CHECK_FALSE(fixtures::expressed(m).overlaps_sync);
+  m.overlap = std::vector<std::string>{"grad_reduce"};
+  CHECK(fixtures::expressed(m).overlaps_sync);
+  m.overlap.reset();
   m.zero = 3;
   CHECK(fixtures::expressed(m).overlaps_sync);
 }

@@ -378,7 +378,8 @@ TEST_CASE("selective recompute runs the job's modules again") {
   CHECK(again(dense, {kFeedForward, kNorms}) == Approx(again(dense, {kFeedForward}) + again(dense, {kNorms})));
   // Experts are sent their tokens again.
   CHECK(again(moe, {kExperts}) > again(moe, {kExpertActivation}));
-  CHECK(again(moe, {kExperts, kExpertActivation}) == again(moe, {kExperts}));
+  // Parts of what runs again run once more when that has its backward pass.
+  CHECK(again(moe, {kExperts, kExpertActivation}) == Approx(again(moe, {kExperts}) + again(moe, {kExpertActivation})));
   CHECK(again(moe, {kExperts}, 2) > 0.5 * again(moe, {kExperts}));
 }
 

@@ -342,7 +342,8 @@ void set_methods(Experiment& experiment, const Measurement& m) {
     own.gather_barrier = m.gather_barrier;
     own.gathers_between = gathers_between(m);
     own.reduced_once = m.no_sync;
-    own.copied_exchanges = is_on_pytorch(m);
+    own.copied_exchanges = own.tensor_forward_alone = is_on_pytorch(m);
+    own.gathered_by_each_optimizer = m.ep.value_or(1) > 1 && !is_compiled(m) && !is_on_pytorch(m);
     own.output_again = std::ranges::count(m.recompute_modules, "out_proj") > 0;
   });
 }

@@ -12,11 +12,12 @@ namespace {
 
 /// Exchanges of tensor parallelism beside the products they feed, cut into one chunk a rank: the first has no product
 /// to run beside yet. What hides them hides nothing else.
-void hide_tensor_exchange(BlockTime& time, int tp) {
+void hide_tensor_exchange(BlockTime& time, int tp, const cluster::ExecutionMethods& methods) {
   const Passes free{time.compute.forward - time.overlapped.forward, time.compute.backward - time.overlapped.backward};
   const double beside = (tp - 1.0) / tp;
+  const double backward = methods.tensor_forward_alone ? 0 : beside;
   const Passes hidden{std::min(beside * time.tensor.forward, free.forward),
-                      std::min(beside * time.tensor.backward, free.backward)};
+                      std::min(backward * time.tensor.backward, free.backward)};
   time.overlapped.forward += hidden.forward;
   time.overlapped.backward += hidden.backward;
   time.tensor = {time.tensor.forward - hidden.forward, time.tensor.backward - hidden.backward};
@@ -180,7 +181,8 @@ BlockTime block_time(const model::BlockType& block, const model::Job& job, const
   time.overlapped = hidden_ring;
   time.tensor = {regions * tensor.forward + experts_exchange.tensor,
                  regions * tensor.backward + experts_exchange.tensor};
-  if (job.overlap_tp && degrees.sequence_parallel && shape.methods.overlapped) hide_tensor_exchange(time, degrees.tp);
+  const bool beside_products = job.overlap_tp && degrees.sequence_parallel && shape.methods.overlapped;
+  if (beside_products) hide_tensor_exchange(time, degrees.tp, shape.methods);
   const Passes routes = expose_routes(time, experts_exchange.routes, job);
   time.unread = unread_seconds(c, routes.forward, job);
   time.communication = {time.tensor.forward + routes.forward + travel.forward - hidden_ring.forward,

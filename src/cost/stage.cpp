@@ -355,7 +355,8 @@ double gather_seconds(const SumsByZero& sums, double forward, const UnitCosts& u
     return collective_of(Collective::kAllGather, bytes, of_shards(units.groups), units, buckets);
   };
   const Sharing gathered = both(&Sums::gathered);
-  if (!units.gathers_beside) return of(gathered);
+  const bool again = units.shape.methods.gathered_by_each_optimizer && gathered.expert > 0;
+  if (!units.gathers_beside) return (again ? 2 : 1) * of(gathered);
   const Entry first = sums.entry() && sums.entry()->is_gathered() ? *sums.entry() : Entry{};
   const Buckets buckets = buckets_of(sums, both(&Sums::trained) - first.trained, units);
   return of(first.gathered) + seconds_beside(of(gathered - first.gathered, buckets), kSyncOverlap * forward);

@@ -35,7 +35,10 @@
 //               (deepspeed/runtime/zero/partition_parameters.py and stage3.py of its time)
 //   operators   where a trainer is made of PyTorch's own parts (FSDP, torchtitan, AutoModel) or the model is Hugging
 //               Face's: RMSNorm, rotary positions and gates a kernel each, unless compiled (variant) or said to be
-//               fused; and copies around exchanges of sequence parallelism
+//               fused; copies around exchanges of sequence parallelism; and exchanges of tp that hide, where they
+//               do, beside forward passes alone
+//   gathers     of ZeRO-1 come twice where experts are parallel, unless beside the next pass: each of Megatron-Core's
+//               two optimizers gathers all (distrib_optimizer.py)
 //   sync        reduced beside backward on Hopper and later, under FSDP and where that is printed; after it in the
 //               software of earlier machines; by FSDP with the last microbatch alone as printed (no_sync)
 //   gradients   of microbatches are added up by the weight-gradient products on Hopper and later, under FSDP and with

@@ -379,9 +379,23 @@ TEST_CASE("trainers that are compiled as a whole schedule exchanges, and stop re
     CHECK_FALSE(methods().scheduled);
     CHECK(methods().early_stop);
     CHECK(methods().copied_exchanges);
+    CHECK(methods().tensor_forward_alone);
   }
   m.framework = "Megatron-LM";
   CHECK_FALSE(methods().early_stop);
+}
+
+TEST_CASE("Megatron-Core's optimizers of experts and of the rest each gather all parameters") {
+  Measurement m = fixtures::complete();
+  m.gpus = {{"H100", 16, 8}};
+  m.model = {};
+  m.model.name = "Mixtral 8x7B";
+  const auto methods = [&] { return fixtures::expressed(m).stages.front().parts.front().shape.methods; };
+  CHECK_FALSE(methods().gathered_by_each_optimizer);
+  m.ep = 2;
+  CHECK(methods().gathered_by_each_optimizer);
+  m.framework = "torchtitan";
+  CHECK_FALSE(methods().gathered_by_each_optimizer);
 }
 
 TEST_CASE("attention's output projection is recomputed where that is printed") {

@@ -356,6 +356,11 @@ TEST_CASE("products hide all but the first chunk of the exchanges of tp") {
   const BlockTime hidden = block_time(dense_block(), job, degrees, 8, four);
   CHECK(hidden.tensor.forward >= exposed.tensor.forward / 4 * 0.999);
   CHECK(hidden.tensor.forward < exposed.tensor.forward);
+  CHECK(hidden.tensor.backward < exposed.tensor.backward);
+  four.methods.tensor_forward_alone = true;
+  const BlockTime forward = block_time(dense_block(), job, degrees, 8, four);
+  CHECK(forward.tensor.forward == hidden.tensor.forward);
+  CHECK(forward.tensor.backward == exposed.tensor.backward);
 }
 
 TEST_CASE("selective recompute runs the job's modules again") {

@@ -197,6 +197,31 @@ TEST_CASE("gradient synchronisation by ZeRO stage") {
   CHECK(hidden.forward == stage(1).forward);
 }
 
+TEST_CASE("where each of two optimizers gathers all parameters, those come twice, unless beside the next pass") {
+  model::Model model = model_of(moe_block(256, 8, 4, 512, 256), 4, 1000);
+  const Degrees spread{.dp = 8, .ep = 4};
+  cluster::DeviceShape shape = shape_of(round_gpu(), 1, 8);
+  const auto step = [&](int zero) {
+    return to_seconds(stage_cost(units_of(model, shape, spread, 8), whole(model), policy(zero)).optimizer_step);
+  };
+  const auto added = [&](int zero) {
+    shape.methods.gathered_by_each_optimizer = false;
+    const double once = step(zero);
+    shape.methods.gathered_by_each_optimizer = true;
+    return step(zero) - once;
+  };
+  const UnitCosts units = units_of(model, shape, spread, 8);
+  const double ends = units.embedding.trained_shared + units.head.trained_shared;
+  const double shared = ends + 4 * units.blocks[0].trained_shared;
+  const double experts = 4 * units.blocks[0].trained_expert;
+  const double gather = collective_seconds(Collective::kAllGather, 2 * shared, units.groups.shards, shape) +
+                        collective_seconds(Collective::kAllGather, 2 * experts, units.groups.expert_shards, shape);
+  CHECK(added(0) == 0);
+  CHECK(added(1) == Approx(gather).epsilon(1e-3));
+  model.job.overlap_gather = true;
+  CHECK(added(1) == 0);
+}
+
 TEST_CASE("a first stage exchanges gradients and parameters bucket by bucket, others as a whole") {
   model::Model model = small_model(4);
   model.job.overlap_gather = true;

@@ -48,7 +48,9 @@ KERNEL attend(const float* qkv, const float* cache, float* out, int width, int p
   out[block() * width + thread()] = sum / total;
 }
 
-KERNEL add(float* hidden, const float* y, int width) { hidden[block() * width + thread()] += y[block() * width + thread()]; }
+KERNEL add(float* hidden, const float* y, int width) {
+  hidden[block() * width + thread()] += y[block() * width + thread()];
+}
 
 KERNEL gate(const float* up, float* out, int width) {
   const float x = up[block() * 2 * width + thread()];

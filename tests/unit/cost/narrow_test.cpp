@@ -150,7 +150,8 @@ TEST_CASE("weights have copies beside them, or are gathered as copies") {
   // Without a sharded optimizer nothing is gathered; what ZeRO-3 gathers is let go.
   CHECK(stage_of(narrow, 0).parameters == stage_of(cast, 0).parameters);
   CHECK(stage_of(narrow, 3).parameters == stage_of(wide, 3).parameters);
-  CHECK(stage_of(cast, 3).transient > stage_of(wide, 3).transient);
+  const double buffered = (stage_of(cast, 3).transient - stage_of(wide, 3).transient).as_double();
+  CHECK(buffered > 1.9 * parameters);
 }
 
 TEST_CASE("ZeRO-3 gathers parameters in as many bits as they are kept in") {
